@@ -1,0 +1,356 @@
+//! Where things lie in every replica, and the structures that monitor and agent share.
+//!
+//! The addresses are constants because the seccomp filter, which is inherited for ever,
+//! names the agent's gate. They lie in a range that the kernel hands out neither to
+//! programs (0x55..), nor to mappings (0x7f..), nor to non-PIE images.
+
+use core::mem::{align_of, offset_of, size_of};
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Changes whenever a structure of this file does; checked by the agent at start.
+pub const ABI_VERSION: u32 = 1;
+
+/// The agent's image (text, then data).
+pub const AGENT_BASE: u64 = 0x2000_0000_0000;
+/// [`Private`], one for each process, private memory.
+pub const PRIVATE_BASE: u64 = 0x2000_1000_0000;
+/// Bytes reserved for [`Private`].
+pub const PRIVATE_BYTES: u64 = 0x10_0000;
+/// The thread blocks, private memory.
+pub const BLOCKS_BASE: u64 = 0x2000_2000_0000;
+/// One thread block with its agent stack.
+pub const BLOCK_BYTES: u64 = 0x1_0000;
+/// The group's shared segment: header, then one ring for each thread.
+pub const SEGMENT_BASE: u64 = 0x2000_8000_0000;
+/// Threads alive at one moment in one process.
+pub const MAX_THREADS: usize = 512;
+/// Replicas of one run.
+pub const MAX_REPLICAS: usize = 16;
+/// Words (8 bytes) in one ring; a power of two.
+pub const RING_WORDS: usize = 1 << 15;
+/// Bytes of the segment's header.
+pub const HEADER_BYTES: u64 = 0x1_0000;
+/// Distance between two rings.
+pub const RING_STRIDE: u64 = 0x1000 + (RING_WORDS as u64) * 8;
+/// Bytes of the whole segment.
+pub const SEGMENT_BYTES: u64 = HEADER_BYTES + RING_STRIDE * MAX_THREADS as u64;
+/// Function entries that can be hooked.
+pub const MAX_HOOKS: usize = 64;
+/// Index in `Private::orig` of `__errno_location`, which is called but not hooked.
+pub const ERRNO_LOCATION: usize = MAX_HOOKS - 1;
+/// Hashed clocks for operations whose object has no room for its own.
+pub const CLOCKS: usize = 4096;
+/// Children of one process whose ids are translated.
+pub const MAX_CHILDREN: usize = 4096;
+/// Threads that have announced their exit and may not be gone yet.
+pub const MAX_EXITING: usize = 512;
+/// Pending signals of one thread that wait for a safe point.
+pub const MAX_PENDING: usize = 64;
+
+/// Environment strings that the monitor appends at exec and the agent removes again.
+pub const INJECTED_ENV: usize = 2;
+
+/// The role of a process among its replicas.
+pub mod role {
+    /// Executes, records.
+    pub const LEADER: u32 = 1;
+    /// Replays.
+    pub const FOLLOWER: u32 = 2;
+}
+
+/// What has to be confirmed before it happens (`--verify`).
+pub mod verify {
+    /// Outputs are confirmed before they happen.
+    pub const OUTPUT: u32 = 0;
+    /// Every logged call is a rendezvous.
+    pub const ALL: u32 = 1;
+    /// Nothing waits; divergence is found after the fact.
+    pub const ASYNC: u32 = 2;
+}
+
+/// Numbers of the requests that the agent makes to the monitor: system-call numbers that
+/// the kernel does not have, issued outside the gate so that the filter stops them.
+pub mod rpc {
+    /// First number.
+    pub const BASE: u64 = 0x4759_0000;
+    /// A replica differs: (address of [`super::Report`]).
+    pub const DIVERGENCE: u64 = BASE + 1;
+    /// Executable file mapping appeared: (address, length).
+    pub const MAPPED: u64 = BASE + 2;
+    /// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo).
+    pub const DELIVER: u64 = BASE + 3;
+    /// Forked child starts: (sequence number of the fork in its parent); answers the number of the
+    /// descriptor of the new group's segment in the monitor.
+    pub const CHILD: u64 = BASE + 4;
+    /// A message for the user: (address, length).
+    pub const MESSAGE: u64 = BASE + 5;
+    /// The leader is about to exec: (path address).
+    pub const EXEC: u64 = BASE + 6;
+    /// Test hook, see `Private::sabotage`.
+    pub const SABOTAGED: u64 = BASE + 7;
+    /// Deliver a signal on the user stack inside a hook: (address of siginfo).
+    pub const DELIVER_HERE: u64 = BASE + 8;
+    /// One past the last.
+    pub const END: u64 = BASE + 9;
+}
+
+/// What a test can make one replica do wrong, at a chosen logged call.
+pub mod sabotage {
+    /// Nothing.
+    pub const NONE: u32 = 0;
+    /// Change a scalar argument.
+    pub const ARGUMENT: u32 = 1;
+    /// Change a byte of an in-buffer.
+    pub const CONTENT: u32 = 2;
+    /// Swap the call for another number.
+    pub const ORDER: u32 = 3;
+    /// Make one call too many.
+    pub const EXTRA: u32 = 4;
+    /// Crash.
+    pub const CRASH: u32 = 5;
+    /// Stop making progress.
+    pub const HANG: u32 = 6;
+}
+
+/// One follower's line in a ring's control page.
+#[repr(C, align(64))]
+pub struct FollowerLine {
+    /// Words consumed; the leader may overwrite what lies below.
+    pub tail: AtomicU64,
+    /// Position up to which this follower has verified outputs.
+    pub ack: AtomicU64,
+}
+
+/// Control page of one ring.
+#[repr(C, align(4096))]
+pub struct RingControl {
+    /// Words published by the leader.
+    pub head: AtomicU64,
+    pad0: [u64; 7],
+    /// Followers that sleep on `head`.
+    pub follower_sleeps: AtomicU32,
+    pad1: [u32; 15],
+    /// Non-zero while the leader sleeps on a follower's line.
+    pub leader_sleeps: AtomicU32,
+    pad2: [u32; 15],
+    /// By replica index.
+    pub followers: [FollowerLine; MAX_REPLICAS],
+}
+
+/// Head of the shared segment of one process group.
+#[repr(C)]
+pub struct Header {
+    /// [`ABI_VERSION`].
+    pub version: u32,
+    /// Replicas at start.
+    pub replicas: u32,
+    /// Bit i: replica i takes part. Cleared by the monitor when it drops one.
+    pub alive: AtomicU32,
+    /// Index of the leader.
+    pub leader: AtomicU32,
+    /// Host process id of the leader (fds are fetched from there).
+    pub leader_pid: AtomicU32,
+    /// Set by the monitor when the group must stop where it is.
+    pub frozen: AtomicU32,
+    /// Divergences reported (rule of the report: first wins).
+    pub diverged: AtomicU32,
+    pad: u32,
+    /// File mappings replayed, by replica: a descriptor is not closed before these agree.
+    pub file_maps: [AtomicU64; MAX_REPLICAS],
+}
+
+/// A signal that waits for a safe point, with the kernel's siginfo.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Siginfo(pub [u64; 16]);
+
+/// Private control structure of one replica's process.
+#[repr(C)]
+pub struct Private {
+    /// [`ABI_VERSION`].
+    pub version: u32,
+    /// This replica's index.
+    pub replica: u32,
+    /// See [`role`].
+    pub role: u32,
+    /// Replicas of this group at start.
+    pub replicas: u32,
+    /// See [`verify`].
+    pub verify: u32,
+    /// 1 once the process has had a second thread.
+    pub multi: u32,
+    /// 1 while followers share the leader's descriptor table.
+    pub shares_files: u32,
+    /// 1 until the injected environment has been removed again.
+    pub env_injected: u32,
+    /// Address of envp[0] on the initial stack.
+    pub envp: u64,
+    /// TSC ticks for 2^20 nanoseconds.
+    pub tsc_mult: u64,
+    /// Offset of the thread id word from the thread pointer; 0 when unknown.
+    pub tid_offset: u64,
+    /// Forks done so far.
+    pub forks: u64,
+    /// File mappings done so far.
+    pub file_maps: u64,
+    /// Sleepers on private clocks.
+    pub sleepers: AtomicU32,
+    /// See [`sabotage`]; the agent's test-only hook.
+    pub sabotage: u32,
+    /// The logged call (counted over the process) at which to do it.
+    pub sabotage_at: u64,
+    /// Logged calls of the process so far (leader's count in the leader).
+    pub calls: AtomicU64,
+    /// Relocated originals of the hooked functions, by hook id; 0 when not present.
+    pub orig: [u64; MAX_HOOKS],
+    /// Process id shown to the program.
+    pub shown_pid: u32,
+    /// Own host process id.
+    pub own_pid: u32,
+    /// 1 while a fork is being waited for by the parent's segment switch.
+    pub in_vfork: u32,
+    /// Messages already shown (a refused call is named once).
+    pub refused_shown: AtomicU32,
+}
+
+/// Offset of the "operations are ordered" byte in a thread block (read by trampolines as `gs:[..]`).
+pub const BLOCK_ORDERED: usize = 0x10;
+
+/// The part of a thread block that the monitor reads or writes.
+#[repr(C)]
+pub struct Block {
+    /// Own address.
+    pub this: u64,
+    /// The user's stack pointer while on the agent stack.
+    pub user_rsp: u64,
+    /// Non-zero: atomics and lock operations are recorded or replayed.
+    pub ordered: u64,
+    /// Top of the agent stack.
+    pub stack_top: u64,
+    /// Where the entry code returns to.
+    pub return_to: u64,
+    /// The saved application state while in the agent, else 0.
+    pub frame: u64,
+    /// Where to go when a guarded access faults; 0: nowhere.
+    pub fault_rip: u64,
+    /// The stack pointer that belongs to `fault_rip`.
+    pub fault_rsp: u64,
+    /// Index of the thread group.
+    pub slot: u32,
+    /// 1: the slot may be given to a new thread.
+    pub free: AtomicU32,
+    /// Position in the ring.
+    pub pos: u64,
+    /// Leader: lowest tail seen. Follower: highest head seen.
+    pub limit: u64,
+    /// Depth of hooked functions.
+    pub suspend: u32,
+    /// What the thread waits for, see [`wait`].
+    pub waiting: AtomicU32,
+    /// Detail of `waiting`: the address or position waited for.
+    pub waiting_for: u64,
+    /// The value waited for.
+    pub waiting_value: u64,
+    /// Word that the kernel clears when the thread is gone (CLONE_CHILD_CLEARTID).
+    pub clear_tid: u64,
+    /// Own host thread id.
+    pub own_tid: u32,
+    /// Thread id shown to the program.
+    pub shown_tid: u32,
+    /// Written by the monitor: number of signals in `pending`.
+    pub pending_count: AtomicU32,
+    /// Depth of hooked functions at `interrupted_rsp`, to be restored by its rt_sigreturn.
+    pub interrupted_suspend: u32,
+    /// The user's stack pointer where a signal interrupted a hooked function; 0: none.
+    pub interrupted_rsp: u64,
+    /// Records consumed or produced (for progress reports).
+    pub events: u64,
+    /// The last records, newest at `events % 16`.
+    pub last: [u64; 16],
+    /// Signals that wait for a safe point.
+    pub pending: [Siginfo; MAX_PENDING],
+}
+
+/// Why a thread waits inside the agent.
+pub mod wait {
+    /// It does not.
+    pub const NONE: u32 = 0;
+    /// Follower: for the leader's next record.
+    pub const RECORD: u32 = 1;
+    /// Follower: for its turn on a clock.
+    pub const TURN: u32 = 2;
+    /// Leader: for confirmation.
+    pub const CONFIRM: u32 = 3;
+    /// Leader: for room in the ring.
+    pub const ROOM: u32 = 4;
+    /// Anyone: inside a real system call.
+    pub const KERNEL: u32 = 5;
+    /// For memory to show a value that another thread stores.
+    pub const VALUE: u32 = 6;
+    /// Leader: for followers to have mapped a file.
+    pub const MAPS: u32 = 7;
+    /// Stopped for good, by a divergence.
+    pub const DIVERGED: u32 = 8;
+}
+
+/// What a replica tells the monitor when it differs from the log.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Report {
+    /// See [`why`].
+    pub why: u32,
+    /// Thread group.
+    pub slot: u32,
+    /// Position of the record in the ring.
+    pub pos: u64,
+    /// The record as the leader wrote it (first eight words).
+    pub theirs: [u64; 8],
+    /// What this replica would have written there.
+    pub ours: [u64; 8],
+    /// Application state of this replica's thread (address of its frame; 0 in a hook).
+    pub frame: u64,
+    /// Return address of the application code.
+    pub pc: u64,
+}
+
+/// Kinds of divergence.
+pub mod why {
+    /// Another call, or another kind of operation.
+    pub const KIND: u32 = 1;
+    /// The same call with other arguments or content.
+    pub const DIGEST: u32 = 2;
+    /// Another lock, or another atomic instruction.
+    pub const SITE: u32 = 3;
+    /// The same operation gave another result.
+    pub const OUTCOME: u32 = 4;
+    /// A local operation failed here that succeeded in the leader.
+    pub const LOCAL: u32 = 5;
+}
+
+/// Address of thread block `slot`.
+pub const fn block_address(slot: usize) -> u64 {
+    BLOCKS_BASE + BLOCK_BYTES * slot as u64
+}
+
+/// Address of the ring of thread group `slot`.
+pub const fn ring_address(slot: usize) -> u64 {
+    SEGMENT_BASE + HEADER_BYTES + RING_STRIDE * slot as u64
+}
+
+const _: () = {
+    assert!(offset_of!(Block, ordered) == BLOCK_ORDERED);
+    assert!(offset_of!(Block, user_rsp) == 8);
+    assert!(offset_of!(Block, stack_top) == 0x18);
+    assert!(offset_of!(Block, return_to) == 0x20);
+    assert!(offset_of!(Block, frame) == 0x28);
+    assert!(offset_of!(Block, fault_rip) == 0x30);
+    assert!(offset_of!(Block, fault_rsp) == 0x38);
+    assert!(size_of::<Block>() < 0x4000);
+    assert!(size_of::<Private>() as u64 <= PRIVATE_BYTES);
+    assert!(size_of::<RingControl>() == 4096);
+    assert!(align_of::<RingControl>() == 4096);
+    assert!(size_of::<Header>() as u64 <= HEADER_BYTES);
+    assert!(RING_WORDS.is_power_of_two());
+    assert!(BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64 <= SEGMENT_BASE);
+    assert!(AGENT_BASE < PRIVATE_BASE && PRIVATE_BASE + PRIVATE_BYTES <= BLOCKS_BASE);
+};

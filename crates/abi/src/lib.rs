@@ -1,0 +1,12 @@
+//! The contract between monitor and agent: the system-call table, the layout of
+//! the memory both see, and the records of the log. No logic that could differ
+//! between the two sides lives anywhere else.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod frame;
+pub mod hooks;
+pub mod layout;
+pub mod record;
+pub mod row;
+pub mod table;

@@ -1,0 +1,88 @@
+//! Records of the log: the first word of each says what it is.
+//!
+//! ```text
+//! 63      56 55      48 47              32 31                               0
+//! +---------+----------+------------------+---------------------------------+
+//! |  kind   |  detail  |      short       |              low                |
+//! +---------+----------+------------------+---------------------------------+
+//! ```
+
+/// Kinds of records.
+pub mod kind {
+    /// A call of class input: digest, result, payload follow. short = number.
+    pub const CALL: u8 = 1;
+    /// A call that has to be confirmed: digest and six arguments follow. short = number.
+    pub const BEGIN: u8 = 2;
+    /// Its end: result, payload follow.
+    pub const END: u8 = 3;
+    /// Lock operation: detail = hook, short = hash of the object, low = tick.
+    pub const LOCK: u8 = 4;
+    /// Lock operation that did not acquire: detail = hook, short = hash, low = errno or outcome.
+    pub const OUTCOME: u8 = 5;
+    /// Atomic: low = tick, short = hash of the site; two words follow: expected, observed.
+    pub const ATOMIC: u8 = 6;
+    /// Memory call: low = tick; digest, result follow.
+    pub const MEMORY: u8 = 7;
+    /// A thread is born: low = tick; slot, shown tid follow.
+    pub const BIRTH: u8 = 8;
+    /// The thread ends: low = tick.
+    pub const DEATH: u8 = 9;
+    /// First record of a thread or process: low = shown tid.
+    pub const HELLO: u8 = 10;
+    /// A signal is delivered here: siginfo (16 words) follows.
+    pub const SIGNAL: u8 = 11;
+    /// rdtsc and the like: value follows.
+    pub const VALUE: u8 = 12;
+    /// Start of pthread_create: low = tick.
+    pub const CREATE: u8 = 13;
+}
+
+/// Put together the first word of a record.
+#[inline(always)]
+pub const fn word(kind: u8, detail: u8, short: u16, low: u32) -> u64 {
+    (kind as u64) << 56 | (detail as u64) << 48 | (short as u64) << 32 | low as u64
+}
+
+/// Kind of a first word.
+#[inline(always)]
+pub const fn kind_of(word: u64) -> u8 {
+    (word >> 56) as u8
+}
+
+/// Detail of a first word.
+#[inline(always)]
+pub const fn detail_of(word: u64) -> u8 {
+    (word >> 48) as u8
+}
+
+/// Short of a first word.
+#[inline(always)]
+pub const fn short_of(word: u64) -> u16 {
+    (word >> 32) as u16
+}
+
+/// Low half of a first word.
+#[inline(always)]
+pub const fn low_of(word: u64) -> u32 {
+    word as u32
+}
+
+/// Name of a kind, for reports.
+pub const fn name(kind: u8) -> &'static str {
+    match kind {
+        kind::CALL => "call",
+        kind::BEGIN => "output call",
+        kind::END => "end of output call",
+        kind::LOCK => "lock",
+        kind::OUTCOME => "failed or timed lock",
+        kind::ATOMIC => "atomic instruction",
+        kind::MEMORY => "memory call",
+        kind::BIRTH => "thread birth",
+        kind::DEATH => "thread exit",
+        kind::HELLO => "thread start",
+        kind::SIGNAL => "signal",
+        kind::VALUE => "time stamp or random instruction",
+        kind::CREATE => "pthread_create",
+        _ => "unknown record",
+    }
+}

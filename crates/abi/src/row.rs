@@ -1,0 +1,143 @@
+//! What one row of the system-call table says.
+
+/// How the replicas treat a call (design: classes of section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Private to the address space and without outside effect: every replica executes it.
+    Local,
+    /// Like `Local`, but it chooses or changes addresses (mmap, brk, ...): executed by every
+    /// replica in one process-wide order, followers at the leader's addresses.
+    Memory,
+    /// The leader executes; result and out-buffers travel through the log.
+    Input,
+    /// Changes the world outside: confirmed by the replicas, then executed by the leader.
+    Output,
+    /// Creates, replaces, signals or ends processes and threads: hand-written.
+    Lifecycle,
+    /// Answered with an errno and a message, never executed.
+    Refused,
+}
+
+/// How far the call is implemented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// Behaves as the kernel's, in every replica.
+    Full,
+    /// Works within the limits that the row's note names.
+    Partial,
+    /// Answered with the named errno (positive); the note says what to do instead.
+    Refused(u16),
+}
+
+/// Length of a buffer, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Len {
+    /// Always this many bytes.
+    Fixed(u32),
+    /// The value of argument `.0` (counted from 0) in bytes.
+    Arg(u8),
+    /// The value of argument `.0` times `.1` bytes.
+    ArgTimes(u8, u32),
+    /// Out-buffers only: the call's result in bytes, never more than argument `.0`.
+    Ret(u8),
+    /// Out-buffers only: the call's result times `.1` bytes, never more than argument `.0` elements.
+    RetTimes(u8, u32),
+    /// The 32-bit word that argument `.0` points to (socklen_t, value-result: the smaller of the
+    /// word before and after the call is what the kernel wrote).
+    Word(u8),
+}
+
+/// What one argument means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number, compared by value.
+    Int,
+    /// A 32-bit number whose upper register half means nothing (int, flags, mode_t).
+    Int32,
+    /// A file descriptor (32-bit, sign-extended).
+    Fd,
+    /// An address that names a place in the program's own memory and is not followed
+    /// (mmap hint, futex word, stack); equal in all replicas with equal layout.
+    Addr,
+    /// Nothing: the kernel ignores it.
+    Unused,
+    /// NUL-terminated string that the kernel reads (at most 4096 bytes).
+    Path,
+    /// NULL-terminated array of pointers to strings (argv, envp).
+    Strings,
+    /// Buffer that the kernel reads; NULL is allowed and compared as NULL.
+    In(Len),
+    /// Buffer that the kernel writes when the call succeeds; NULL is allowed.
+    Out(Len),
+    /// Read and, when the call succeeds, written.
+    InOut(Len),
+    /// Out-buffer that the kernel may write although the call fails (remaining time of
+    /// nanosleep, poll's revents): copied whatever the result is.
+    OutAlways(Len),
+    /// Array of iovec that the kernel reads from (writev); its count is argument `.0`.
+    IovecIn(u8),
+    /// Array of iovec that the kernel fills (readv) up to the call's result; count in argument `.0`.
+    IovecOut(u8),
+    /// struct msghdr to send: name, iovec, control.
+    MsghdrIn,
+    /// struct msghdr to receive into: name, iovec, control, lengths, flags.
+    MsghdrOut,
+    /// Array of struct mmsghdr to send; count in argument `.0`; msg_len of each is written.
+    MmsghdrIn(u8),
+    /// Array of struct mmsghdr to receive into; count in argument `.0`.
+    MmsghdrOut(u8),
+    /// struct sockaddr that the kernel writes, of length `Word(.0)`.
+    SockaddrOut(u8),
+    /// fd_set read and written; number of bits is argument `.0`.
+    FdSet(u8),
+    /// pselect6's pointer to {sigset pointer, size}.
+    SigmaskPair,
+    /// struct sigevent (timer_create, mq_notify): 64 bytes; its value is opaque.
+    Sigevent,
+    /// The meaning depends on a command argument: see the sub-table of the call
+    /// (fcntl, ioctl, prctl, ...).
+    ByCommand,
+    /// Hand-written treatment in the agent.
+    Special,
+}
+
+/// One argument of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arg {
+    /// Name as in the manual page.
+    pub name: &'static str,
+    /// Meaning.
+    pub kind: Kind,
+}
+
+/// One system call of x86-64 Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Number in rax.
+    pub nr: u16,
+    /// Name as in the manual page.
+    pub name: &'static str,
+    /// How replicas treat it.
+    pub class: Class,
+    /// How far it is implemented.
+    pub support: Support,
+    /// Its arguments, in order; only these are compared.
+    pub args: &'static [Arg],
+    /// What a user should know; empty when there is nothing.
+    pub note: &'static str,
+}
+
+/// One command of a call that multiplexes (`fcntl`, `ioctl`, `prctl`, ...).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Value of the command argument.
+    pub value: u32,
+    /// Its name in the headers.
+    pub name: &'static str,
+    /// Class of the call with this command.
+    pub class: Class,
+    /// Meaning of the argument that depends on the command.
+    pub kind: Kind,
+    /// What a user should know; empty when there is nothing.
+    pub note: &'static str,
+}

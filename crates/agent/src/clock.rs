@@ -1,0 +1,170 @@
+//! Order between the threads of one process: a *section* is a lock with a clock. In the
+//! leader the holder reads the clock, does the work and adds one; a follower's thread waits
+//! until the clock shows the tick that its leader saw. Sources: seed 1, section 2
+//! (wall of clocks); seed 2, chapter 4 (schedule replication).
+
+use crate::state::private;
+use crate::wait::{Patience, announce, announce_end, sleep_at, wake_at};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use geryon_abi::layout::{CLOCKS, wait};
+
+/// A process-wide ordered section.
+pub struct Section {
+    lock: AtomicU32,
+    clock: AtomicU32,
+    owner: AtomicU64,
+}
+
+/// Memory calls: mmap, munmap, mremap, brk.
+pub static MEMORY: Section = Section::new();
+/// Births and deaths of threads.
+pub static LIFE: Section = Section::new();
+
+/// Clocks for objects that have no room for one: addresses hash into them.
+static WALL: [Slot; CLOCKS] = [const { Slot { lock: AtomicU32::new(0), clock: AtomicU32::new(0) } }; CLOCKS];
+
+/// One hashed clock.
+#[repr(C, align(8))]
+pub struct Slot {
+    lock: AtomicU32,
+    /// The clock.
+    pub clock: AtomicU32,
+}
+
+/// The hashed clock of an address (16-byte granules share one).
+#[inline(always)]
+pub fn of_address(address: u64) -> &'static Slot {
+    let h = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+    &WALL[h as usize & (CLOCKS - 1)]
+}
+
+impl Slot {
+    /// Leader: exclude other users of this clock.
+    #[inline(always)]
+    pub fn enter(&self) {
+        let mut patience = Patience::new();
+        while self.lock.swap(1, Ordering::Acquire) != 0 {
+            while self.lock.load(Ordering::Relaxed) != 0 {
+                if patience.spend() {
+                    patience = Patience::new();
+                }
+            }
+        }
+    }
+
+    /// Leader: let others in.
+    #[inline(always)]
+    pub fn leave(&self) {
+        self.lock.store(0, Ordering::Release);
+    }
+}
+
+impl Section {
+    const fn new() -> Section {
+        Section { lock: AtomicU32::new(0), clock: AtomicU32::new(0), owner: AtomicU64::new(0) }
+    }
+
+    /// Leader: enter and read the clock. A thread may enter a section that it holds already.
+    pub fn enter(&self, me: u64) -> u32 {
+        if self.owner.load(Ordering::Relaxed) == me {
+            return self.clock.load(Ordering::Relaxed);
+        }
+        let mut patience = Patience::new();
+        while self.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            if patience.spend() {
+                private().sleepers.fetch_add(1, Ordering::SeqCst);
+                if self.lock.load(Ordering::SeqCst) == 1 {
+                    sleep_at(&self.lock as *const AtomicU32 as u64, 1, false);
+                }
+                private().sleepers.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        self.owner.store(me, Ordering::Relaxed);
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    /// True when `me` is inside.
+    pub fn held_by(&self, me: u64) -> bool {
+        self.owner.load(Ordering::Relaxed) == me
+    }
+
+    /// Leader: add one to the clock (inside the section).
+    pub fn tick(&self) {
+        let now = self.clock.load(Ordering::Relaxed);
+        self.clock.store(now.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Leader: leave.
+    pub fn leave(&self) {
+        self.owner.store(0, Ordering::Relaxed);
+        self.lock.swap(0, Ordering::SeqCst);
+        wake(&self.lock);
+    }
+
+    /// Follower: wait for the turn.
+    pub fn await_turn(&self, tick: u32) {
+        await_tick(&self.clock, tick);
+    }
+
+    /// Follower: the turn is over.
+    pub fn turn_done(&self, tick: u32) {
+        advance(&self.clock, tick.wrapping_add(1));
+    }
+
+    /// After a fork: nobody holds it in the child.
+    pub fn reset_lock(&self) {
+        self.owner.store(0, Ordering::Relaxed);
+        self.lock.store(0, Ordering::Relaxed);
+    }
+}
+
+/// After a fork: no hashed clock is locked in the child.
+pub fn reset_locks() {
+    MEMORY.reset_lock();
+    LIFE.reset_lock();
+    for s in &WALL {
+        s.lock.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Follower: wait until `clock` shows `tick`.
+#[inline(always)]
+pub fn await_tick(clock: &AtomicU32, tick: u32) {
+    if clock.load(Ordering::Acquire) != tick {
+        await_tick_slowly(clock, tick);
+    }
+}
+
+#[cold]
+fn await_tick_slowly(clock: &AtomicU32, tick: u32) {
+    announce(wait::TURN, clock as *const AtomicU32 as u64, tick as u64);
+    let mut patience = Patience::new();
+    loop {
+        let now = clock.load(Ordering::Acquire);
+        if now == tick {
+            break;
+        }
+        if patience.spend() {
+            private().sleepers.fetch_add(1, Ordering::SeqCst);
+            if clock.load(Ordering::SeqCst) == now {
+                sleep_at(clock as *const AtomicU32 as u64, now, false);
+            }
+            private().sleepers.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    announce_end();
+}
+
+/// Follower: set `clock` and wake whoever waits for it.
+#[inline(always)]
+pub fn advance(clock: &AtomicU32, value: u32) {
+    clock.swap(value, Ordering::SeqCst);
+    wake(clock);
+}
+
+#[inline(always)]
+fn wake(word: &AtomicU32) {
+    if private().sleepers.load(Ordering::SeqCst) != 0 {
+        wake_at(word as *const AtomicU32 as u64, false);
+    }
+}

@@ -1,0 +1,94 @@
+//! A 64-bit digest of arguments and buffers. Not cryptographic: it has to tell honest
+//! replicas apart from faulty ones, not to resist an attacker who chooses both inputs.
+
+const K0: u64 = 0xa076_1d64_78bd_642f;
+const K1: u64 = 0xe703_7ed1_a0b4_28db;
+
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let r = (a as u128) * (b as u128);
+    (r as u64) ^ (r >> 64) as u64
+}
+
+/// A digest in the making.
+#[derive(Clone, Copy)]
+pub struct Digest(u64);
+
+impl Digest {
+    /// Start with a number that names what is digested.
+    #[inline(always)]
+    pub fn new(seed: u64) -> Digest {
+        Digest(seed ^ K0)
+    }
+
+    /// Add a number.
+    #[inline(always)]
+    pub fn number(&mut self, value: u64) {
+        self.0 = fold(self.0 ^ value, K1 ^ value.rotate_left(32));
+    }
+
+    /// Add bytes, length included.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let mut state = self.0 ^ bytes.len() as u64;
+        let mut lanes = [state, state ^ K1];
+        let mut chunks = bytes.chunks_exact(32);
+        for c in &mut chunks {
+            lanes[0] = fold(word(c, 0) ^ K0, word(c, 8) ^ lanes[0]);
+            lanes[1] = fold(word(c, 16) ^ K1, word(c, 24) ^ lanes[1]);
+        }
+        state = fold(lanes[0] ^ K0, lanes[1] ^ K1);
+        let mut rest = [0u8; 32];
+        let tail = chunks.remainder();
+        rest[..tail.len()].copy_from_slice(tail);
+        state = fold(word(&rest, 0) ^ K0, word(&rest, 8) ^ state);
+        state = fold(word(&rest, 16) ^ K1, word(&rest, 24) ^ state);
+        self.0 = state;
+    }
+
+    /// The digest.
+    #[inline(always)]
+    pub fn finish(self) -> u64 {
+        fold(self.0 ^ K0, K1)
+    }
+}
+
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut w = [0u8; 8];
+    w.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(w)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digest;
+
+    fn of(bytes: &[u8]) -> u64 {
+        let mut d = Digest::new(1);
+        d.bytes(bytes);
+        d.finish()
+    }
+
+    #[test]
+    fn every_single_bit_matters() {
+        let mut data = [0x5au8; 201];
+        let clean = of(&data);
+        for bit in 0..data.len() * 8 {
+            data[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(of(&data), clean, "bit {bit}");
+            data[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn length_and_order_matter() {
+        assert_ne!(of(&[0; 31]), of(&[0; 32]));
+        assert_ne!(of(&[]), of(&[0]));
+        let (mut a, mut b) = (Digest::new(1), Digest::new(1));
+        a.number(1);
+        a.number(2);
+        b.number(2);
+        b.number(1);
+        assert_ne!(a.finish(), b.finish());
+    }
+}

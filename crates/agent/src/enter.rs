@@ -1,0 +1,139 @@
+//! What happens to one system call: look its row up, do what its class says.
+
+use crate::gate::{real, sigreturn};
+use crate::stop::refused;
+use crate::{call, marshal, memory, process, thread};
+use geryon_abi::frame::Frame;
+use geryon_abi::row::{Class, Row, Support};
+use geryon_abi::table;
+
+const ENOSYS: i64 = -38;
+const EINVAL: i64 = -22;
+
+/// Numbers of the calls that are treated by hand.
+pub mod nr {
+    #![allow(missing_docs)] // names are those of the kernel
+    pub const READ: u64 = 0;
+    pub const OPEN: u64 = 2;
+    pub const CLOSE: u64 = 3;
+    pub const MMAP: u64 = 9;
+    pub const MUNMAP: u64 = 11;
+    pub const BRK: u64 = 12;
+    pub const RT_SIGPROCMASK: u64 = 14;
+    pub const RT_SIGRETURN: u64 = 15;
+    pub const MREMAP: u64 = 25;
+    pub const DUP2: u64 = 33;
+    pub const CLONE: u64 = 56;
+    pub const FORK: u64 = 57;
+    pub const VFORK: u64 = 58;
+    pub const EXECVE: u64 = 59;
+    pub const EXIT: u64 = 60;
+    pub const WAIT4: u64 = 61;
+    pub const KILL: u64 = 62;
+    pub const PRCTL: u64 = 157;
+    pub const ARCH_PRCTL: u64 = 158;
+    pub const TKILL: u64 = 200;
+    pub const FUTEX: u64 = 202;
+    pub const SET_TID_ADDRESS: u64 = 218;
+    pub const EXIT_GROUP: u64 = 231;
+    pub const TGKILL: u64 = 234;
+    pub const WAITID: u64 = 247;
+    pub const OPENAT: u64 = 257;
+    pub const DUP3: u64 = 292;
+    pub const EXECVEAT: u64 = 322;
+    pub const CLONE3: u64 = 435;
+    pub const CLOSE_RANGE: u64 = 436;
+}
+
+/// Called from the assembly entry with the application's registers.
+#[unsafe(no_mangle)]
+extern "C" fn geryon_on_syscall(frame: &mut Frame) {
+    let number = frame.rax;
+    match table::row(number) {
+        Some(row) => dispatch(frame, row),
+        None => {
+            refused(number, 0);
+            frame.rax = ENOSYS as u64;
+        }
+    }
+    frame.pad = frame.rflags();
+}
+
+fn dispatch(frame: &mut Frame, row: &'static Row) {
+    match row.nr as u64 {
+        nr::RT_SIGRETURN => {
+            crate::hook::resume_interrupted(frame.rsp);
+            sigreturn(frame.rsp)
+        }
+        nr::CLONE => thread::clone(frame, row),
+        nr::FORK | nr::VFORK => process::fork(frame, row),
+        nr::CLONE3 => frame.rax = ENOSYS as u64,
+        nr::EXIT => thread::exit(frame, row),
+        nr::EXIT_GROUP => process::exit_group(frame, row),
+        nr::EXECVE | nr::EXECVEAT => process::exec(frame, row),
+        nr::WAIT4 | nr::WAITID => process::wait(frame, row),
+        nr::FUTEX => thread::futex(frame, row),
+        nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
+        nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
+        nr::ARCH_PRCTL => arch_prctl(frame),
+        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
+        nr::CLOSE | nr::DUP2 | nr::DUP3 | nr::CLOSE_RANGE => process::close(frame, row),
+        nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
+        nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
+        _ => by_class(frame, row),
+    }
+}
+
+fn by_class(frame: &mut Frame, row: &'static Row) {
+    if let Support::Refused(errno) = row.support {
+        refused(row.nr as u64, 0);
+        frame.rax = (-(errno as i64)) as u64;
+        return;
+    }
+    let args = frame.args();
+    let mut class = row.class;
+    if row.args.iter().any(|a| a.kind == geryon_abi::row::Kind::ByCommand) {
+        let value = marshal::command_of(row.nr as u64, &args);
+        match table::command(row.nr as u64, value) {
+            Some(c) => class = c.class,
+            None => {
+                refused(row.nr as u64, value);
+                frame.rax = EINVAL as u64;
+                return;
+            }
+        }
+    }
+    match class {
+        Class::Local | Class::Memory => frame.rax = real(row.nr as u64, args) as u64,
+        Class::Input => call::input(frame, row),
+        Class::Output | Class::Lifecycle => call::output(frame, row),
+        Class::Refused => {
+            refused(row.nr as u64, marshal::command_of(row.nr as u64, &args));
+            frame.rax = EINVAL as u64;
+        }
+    }
+}
+
+/// Opening changes nothing outside unless it writes, creates or truncates.
+fn only_reads(flags: u64) -> bool {
+    const ACCMODE: u64 = 3;
+    const CREAT: u64 = 0o100;
+    const TRUNC: u64 = 0o1000;
+    const TMPFILE: u64 = 0o20_000_000;
+    flags & (ACCMODE | CREAT | TRUNC | TMPFILE) == 0
+}
+
+fn arch_prctl(frame: &mut Frame) {
+    const SET_GS: u64 = 0x1001;
+    const SET_FS: u64 = 0x1002;
+    const GET_FS: u64 = 0x1003;
+    let args = frame.args();
+    frame.rax = match args[0] {
+        SET_FS | GET_FS => real(nr::ARCH_PRCTL, args) as u64,
+        SET_GS => {
+            refused(nr::ARCH_PRCTL, SET_GS);
+            EINVAL as u64
+        }
+        _ => EINVAL as u64,
+    };
+}

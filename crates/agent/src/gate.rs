@@ -1,0 +1,336 @@
+//! Assembly: the ways into and out of the agent. One label for one fact.
+
+use core::arch::global_asm;
+use geryon_abi::layout::Block;
+
+// Numbers of Block's fields that the assembly uses; asserted against the structure below.
+const PENDING: usize = core::mem::offset_of!(Block, pending_count);
+const FREE: usize = core::mem::offset_of!(Block, free);
+
+const _: () = assert!(core::mem::offset_of!(Block, frame) == 0x28);
+
+/// Distance from a trampoline's return label back to the word that holds the address behind
+/// the original `syscall` instruction. Mirrors `geryon_patch::SITE_WORD_OFFSET`.
+pub const SITE_WORD: usize = SITE_WORD_VALUE;
+const SITE_WORD_VALUE: usize = 23;
+
+global_asm!(
+    // ---- entries ------------------------------------------------------------------
+    ".globl geryon_entry_trap",
+    "geryon_entry_trap:",            // from the monitor: rcx = address behind the syscall
+    "mov gs:[0x08], rsp",            // keep the user's stack pointer
+    "mov rsp, gs:[0x18]",            // the agent stack of this thread
+    "push 0",                        // Frame.pad
+    "push rcx",                      // Frame.rcx
+    "jmp 2f",
+    ".globl geryon_entry",
+    "geryon_entry:",                 // from a trampoline: rcx = its return label
+    "mov gs:[0x08], rsp",
+    "mov rsp, gs:[0x18]",
+    "push 0",                        // Frame.pad
+    "push qword ptr [rcx - {site}]", // Frame.rcx: what the kernel would leave there
+    "2:",
+    "push rcx",                      // Frame.resume
+    "push qword ptr gs:[0x08]",      // Frame.rsp
+    "mov r11, rax",                  // r11 is dead: a system call clobbers it
+    "lahf",                          // flags without pushf, which would show the trap flag
+    "seto al",
+    "movzx eax, ax",
+    "push rax",                      // Frame.flags
+    "push r11",                      // Frame.rax
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push r10",
+    "push r8",
+    "push r9",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "sub rsp, 256",
+    "movups [rsp], xmm0",
+    "movups [rsp+16], xmm1",
+    "movups [rsp+32], xmm2",
+    "movups [rsp+48], xmm3",
+    "movups [rsp+64], xmm4",
+    "movups [rsp+80], xmm5",
+    "movups [rsp+96], xmm6",
+    "movups [rsp+112], xmm7",
+    "movups [rsp+128], xmm8",
+    "movups [rsp+144], xmm9",
+    "movups [rsp+160], xmm10",
+    "movups [rsp+176], xmm11",
+    "movups [rsp+192], xmm12",
+    "movups [rsp+208], xmm13",
+    "movups [rsp+224], xmm14",
+    "movups [rsp+240], xmm15",
+    "mov gs:[0x28], rsp",            // Block.frame: the monitor finds the application here
+    "mov rdi, rsp",
+    "cld",
+    "call geryon_on_syscall",
+    // ---- the way back: rsp = frame -------------------------------------------------
+    ".globl geryon_restore",
+    "geryon_restore:",
+    "movups xmm0, [rsp]",
+    "movups xmm1, [rsp+16]",
+    "movups xmm2, [rsp+32]",
+    "movups xmm3, [rsp+48]",
+    "movups xmm4, [rsp+64]",
+    "movups xmm5, [rsp+80]",
+    "movups xmm6, [rsp+96]",
+    "movups xmm7, [rsp+112]",
+    "movups xmm8, [rsp+128]",
+    "movups xmm9, [rsp+144]",
+    "movups xmm10, [rsp+160]",
+    "movups xmm11, [rsp+176]",
+    "movups xmm12, [rsp+192]",
+    "movups xmm13, [rsp+208]",
+    "movups xmm14, [rsp+224]",
+    "movups xmm15, [rsp+240]",
+    "add rsp, 256",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "pop r9",
+    "pop r8",
+    "pop r10",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "pop r11",                       // result
+    "pop rax",                       // flags
+    "mov qword ptr gs:[0x28], 0",
+    "mov rcx, [rsp+8]",              // Frame.resume
+    "mov gs:[0x20], rcx",
+    "mov rcx, [rsp+16]",             // Frame.rcx
+    "add al, 0x7f",                  // 1 + 127 overflows: OF as it was
+    "sahf",
+    "mov rax, r11",
+    "mov r11, [rsp+24]",             // Frame.pad holds rflags by now
+    "mov rsp, [rsp]",
+    "jmp qword ptr gs:[0x20]",
+    // ---- the gate: the only instructions whose system calls the filter lets through --
+    ".globl geryon_gate_begin",
+    "geryon_gate_begin:",
+    ".globl geryon_syscall",
+    "geryon_syscall:",               // extern "C" fn(nr, a1, .., a6) -> result
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov r10, r8",
+    "mov r8, r9",
+    "mov r9, [rsp+8]",
+    "syscall",
+    "ret",
+    ".globl geryon_syscall_blocking",
+    "geryon_syscall_blocking:",      // the same, but gives EINTR when a signal is pending
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov r10, r8",
+    "mov r8, r9",
+    "mov r9, [rsp+8]",
+    ".globl geryon_blocking_check",
+    "geryon_blocking_check:",        // from here to the syscall the monitor may say `geryon_eintr`
+    "cmp dword ptr gs:[{pending}], 0",
+    "jne geryon_eintr",
+    ".globl geryon_blocking_syscall",
+    "geryon_blocking_syscall:",
+    "syscall",
+    ".globl geryon_blocking_end",
+    "geryon_blocking_end:",
+    "ret",
+    ".globl geryon_eintr",
+    "geryon_eintr:",
+    "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
+    "ret",
+    ".globl geryon_sigreturn",
+    "geryon_sigreturn:",             // extern "C" fn(user stack pointer) -> !
+    "mov qword ptr gs:[0x28], 0",
+    "mov rsp, rdi",
+    "mov eax, 15",
+    "syscall",
+    "ud2",
+    ".globl geryon_exit",
+    "geryon_exit:",                  // extern "C" fn(block, status) -> !: no stack after the store
+    "mov rdx, rdi",
+    "mov rdi, rsi",
+    "mov eax, 60",
+    "mov dword ptr [rdx+{free}], 1",
+    "syscall",
+    "ud2",
+    ".globl geryon_clone",
+    "geryon_clone:",                 // extern "C" fn(flags, stack, ptid, ctid, tls, block, frame)
+    "push r12",
+    "push r13",
+    "mov r12, r9",
+    "mov r13, [rsp+24]",
+    "mov r10, rcx",
+    "mov eax, 56",
+    "syscall",
+    "test rax, rax",
+    "jz 3f",
+    "pop r13",
+    "pop r12",
+    "ret",
+    "3:",                            // the new thread, on its agent stack
+    "wrgsbase r12",
+    "mov rsp, r13",
+    "mov rdi, r12",
+    "call geryon_thread_started",
+    "mov rsp, r13",
+    "jmp geryon_restore",
+    ".globl geryon_gate_end",
+    "geryon_gate_end:",
+    // ---- outside the gate: stops in the monitor --------------------------------------
+    ".globl geryon_rpc",
+    "geryon_rpc:",                   // extern "C" fn(nr, a, b, c) -> answer
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "syscall",
+    "ret",
+    ".globl geryon_deliver",
+    "geryon_deliver:",               // extern "C" fn(frame, siginfo) -> !: SSE registers first
+    "movups xmm0, [rdi]",
+    "movups xmm1, [rdi+16]",
+    "movups xmm2, [rdi+32]",
+    "movups xmm3, [rdi+48]",
+    "movups xmm4, [rdi+64]",
+    "movups xmm5, [rdi+80]",
+    "movups xmm6, [rdi+96]",
+    "movups xmm7, [rdi+112]",
+    "movups xmm8, [rdi+128]",
+    "movups xmm9, [rdi+144]",
+    "movups xmm10, [rdi+160]",
+    "movups xmm11, [rdi+176]",
+    "movups xmm12, [rdi+192]",
+    "movups xmm13, [rdi+208]",
+    "movups xmm14, [rdi+224]",
+    "movups xmm15, [rdi+240]",
+    "mov qword ptr gs:[0x28], 0",
+    "mov eax, {deliver}",
+    "syscall",                       // the monitor loads the rest from the frame
+    "ud2",
+    // ---- guarded access ----------------------------------------------------------------
+    ".globl geryon_guarded",
+    "geryon_guarded:",               // extern "C" fn(function, argument) -> 1, or 0 after a fault
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "lea rax, [rip + 4f]",
+    "mov gs:[0x38], rsp",
+    "mov gs:[0x30], rax",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "sub rsp, 8",
+    "call rax",
+    "add rsp, 8",
+    "mov eax, 1",
+    "jmp 5f",
+    "4:",
+    "xor eax, eax",
+    "5:",
+    "mov qword ptr gs:[0x30], 0",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "ret",
+    site = const SITE_WORD_VALUE,
+    pending = const PENDING,
+    free = const FREE,
+    deliver = const geryon_abi::layout::rpc::DELIVER,
+);
+
+unsafe extern "C" {
+    fn geryon_syscall(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
+    fn geryon_syscall_blocking(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
+    fn geryon_sigreturn(rsp: u64) -> !;
+    fn geryon_exit(block: u64, status: u64) -> !;
+    fn geryon_clone(
+        flags: u64,
+        stack: u64,
+        ptid: u64,
+        ctid: u64,
+        tls: u64,
+        block: u64,
+        frame: u64,
+    ) -> i64;
+    fn geryon_rpc(nr: u64, a: u64, b: u64, c: u64) -> i64;
+    fn geryon_deliver(frame: u64, siginfo: u64) -> !;
+    fn geryon_guarded(function: unsafe extern "C" fn(*mut u8), argument: *mut u8) -> u64;
+}
+
+/// Execute a system call natively.
+#[inline(always)]
+pub fn real(nr: u64, a: [u64; 6]) -> i64 {
+    // SAFETY: the arguments are the application's own, or constants of the agent; what the
+    // kernel does to application memory is what it would do without the agent.
+    unsafe { geryon_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
+}
+
+/// Execute a call that may block; -512 when a signal is pending before it has begun.
+#[inline(always)]
+pub fn real_blocking(nr: u64, a: [u64; 6]) -> i64 {
+    // SAFETY: as for `real`.
+    unsafe { geryon_syscall_blocking(nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
+}
+
+/// Give the application's state back to the kernel's signal frame at `rsp`.
+pub fn sigreturn(rsp: u64) -> ! {
+    // SAFETY: the kernel checks the frame; a bad one kills the program as it would natively.
+    unsafe { geryon_sigreturn(rsp) }
+}
+
+/// End this thread; its block may be given away as soon as the store is seen.
+pub fn exit(block: u64, status: u64) -> ! {
+    // SAFETY: `block` is this thread's own block, and the code behind does not use its stack.
+    unsafe { geryon_exit(block, status) }
+}
+
+/// Create a thread whose agent state is `block`, its application state `frame` on that block's stack.
+pub fn clone_thread(a: [u64; 5], block: u64, frame: u64) -> i64 {
+    // SAFETY: `block` is unused (its `free` word was 1) and `frame` lies on its stack.
+    unsafe { geryon_clone(a[0], a[1], a[2], a[3], a[4], block, frame) }
+}
+
+/// Have the monitor deliver a signal at the application state in `frame`.
+pub fn deliver(frame: u64, siginfo: u64) -> ! {
+    // SAFETY: both point to this thread's agent stack, which nobody uses until the monitor has
+    // read them.
+    unsafe { geryon_deliver(frame, siginfo) }
+}
+
+/// Ask the monitor.
+pub fn rpc(nr: u64, a: u64, b: u64, c: u64) -> i64 {
+    // SAFETY: the filter stops the call in the monitor; the kernel never executes it.
+    unsafe { geryon_rpc(nr, a, b, c) }
+}
+
+/// Run `f`; false when it touched memory that is not there.
+///
+/// `f` must not hold anything that needs dropping: a fault leaves it in the middle.
+pub fn guarded<F: FnMut()>(mut f: F) -> bool {
+    unsafe extern "C" fn run<F: FnMut()>(f: *mut u8) {
+        // SAFETY: the pointer is the closure below, alive for the whole call.
+        unsafe { (*(f as *mut F))() }
+    }
+    // SAFETY: on a fault the monitor moves the thread to the label that belongs to this call,
+    // with the stack pointer it had; callee-saved registers are restored from there.
+    unsafe { geryon_guarded(run::<F>, (&raw mut f).cast()) == 1 }
+}

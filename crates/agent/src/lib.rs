@@ -1,0 +1,23 @@
+//! The code that runs inside every replica: no libc, no thread-local storage, no heap.
+//!
+//! Entered from rewritten `syscall` instructions ([`enter`]), rewritten function entries
+//! ([`hook`]) and rewritten atomic instructions ([`atomic`]). The leader's agent records,
+//! a follower's replays; both run the same walk over the system-call table ([`marshal`]).
+#![no_std]
+
+pub mod atomic;
+pub mod call;
+pub mod clock;
+pub mod digest;
+pub mod enter;
+pub mod gate;
+pub mod hook;
+pub mod log;
+pub mod marshal;
+pub mod memory;
+pub mod process;
+pub mod raise;
+pub mod state;
+pub mod stop;
+pub mod thread;
+pub mod wait;

@@ -1,0 +1,232 @@
+//! The thread's stream of records: the leader appends, a follower reads.
+
+use crate::state::{block, header, private};
+use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+use geryon_abi::layout::{Block, RING_WORDS, wait};
+use geryon_ring::Ring;
+
+const NR_MEMBARRIER: u64 = 324;
+const MEMBARRIER_GLOBAL_EXPEDITED: u64 = 2;
+const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: u64 = 4;
+/// A follower tells the leader how far it is at least this often.
+const TAIL_EVERY: u64 = RING_WORDS as u64 / 8;
+
+/// Must have been called once in a process before it leads: its stores are then ordered by
+/// the barrier that a follower issues before it sleeps.
+pub fn register_barrier() {
+    crate::gate::real(NR_MEMBARRIER, [MEMBARRIER_REGISTER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
+}
+
+#[inline(always)]
+fn ring(b: &Block) -> Ring {
+    // SAFETY: the segment is mapped at its fixed address, and a block's slot is below MAX_THREADS.
+    unsafe { Ring::of_slot(b.slot as usize) }
+}
+
+/// The living followers, as a mask of replica indices.
+#[inline(always)]
+pub fn followers() -> u32 {
+    header().alive.load(Ordering::Acquire) & !(1 << private().replica)
+}
+
+/// Leader: append one word.
+#[inline(always)]
+pub fn put(b: &mut Block, word: u64) {
+    if b.pos >= b.limit {
+        make_room(b);
+    }
+    ring(b).slot(b.pos).store(word, Ordering::Relaxed);
+    b.pos += 1;
+}
+
+/// Leader: let the followers see everything appended so far.
+#[inline(always)]
+pub fn publish(b: &Block) {
+    let r = ring(b);
+    r.publish(b.pos);
+    compiler_fence(Ordering::SeqCst);
+    // A follower that goes to sleep raises the flag and then issues a barrier on all cores,
+    // so either it sees the new head or this load sees the flag.
+    if r.control().follower_sleeps.load(Ordering::Relaxed) != 0 {
+        wake_at(&r.control().head as *const AtomicU64 as u64, true);
+    }
+}
+
+#[cold]
+fn make_room(b: &mut Block) {
+    publish(b);
+    let r = ring(b);
+    let mut patience = Patience::new();
+    loop {
+        let mask = followers();
+        let low = r.lowest_tail(mask);
+        if low == u64::MAX {
+            b.limit = b.pos + RING_WORDS as u64;
+            break;
+        }
+        b.limit = low + RING_WORDS as u64;
+        if b.pos < b.limit {
+            break;
+        }
+        announce(wait::ROOM, low, b.pos);
+        if patience.spend() {
+            sleep_on_followers(&r, mask, low, |i| &r.control().followers[i].tail);
+        }
+    }
+    announce_end();
+}
+
+/// Leader: wait until every living follower has verified everything below `pos`.
+pub fn confirmed(b: &Block, pos: u64) {
+    let r = ring(b);
+    let mut patience = Patience::new();
+    let mut waited = false;
+    loop {
+        let mask = followers();
+        let low = r.lowest_ack(mask);
+        if low >= pos {
+            break;
+        }
+        if !waited {
+            announce(wait::CONFIRM, low, pos);
+            waited = true;
+        }
+        if patience.spend() {
+            sleep_on_followers(&r, mask, low, |i| &r.control().followers[i].ack);
+        }
+    }
+    if waited {
+        announce_end();
+    }
+}
+
+fn sleep_on_followers<'a>(r: &'a Ring, mask: u32, low: u64, word: impl Fn(usize) -> &'a AtomicU64) {
+    for i in 0..geryon_abi::layout::MAX_REPLICAS {
+        if mask & (1 << i) != 0 && word(i).load(Ordering::Acquire) == low {
+            r.control().leader_sleeps.store(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            let w = word(i);
+            if w.load(Ordering::SeqCst) == low && header().alive.load(Ordering::SeqCst) & (1 << i) != 0 {
+                sleep64(w, low, true);
+            }
+            r.control().leader_sleeps.store(0, Ordering::SeqCst);
+            return;
+        }
+    }
+}
+
+/// Follower: the next word.
+#[inline(always)]
+pub fn get(b: &mut Block) -> u64 {
+    if b.pos >= b.limit {
+        await_record(b);
+    }
+    let w = ring(b).slot(b.pos).load(Ordering::Relaxed);
+    b.pos += 1;
+    if b.pos.is_multiple_of(TAIL_EVERY) {
+        tell_tail(b);
+    }
+    w
+}
+
+/// Follower: the next word, without taking it.
+#[inline(always)]
+pub fn peek(b: &mut Block) -> u64 {
+    if b.pos >= b.limit {
+        await_record(b);
+    }
+    ring(b).slot(b.pos).load(Ordering::Relaxed)
+}
+
+/// Follower: the word `n` ahead, without taking it.
+pub fn view(b: &mut Block, n: u64) -> u64 {
+    let at = b.pos;
+    b.pos += n;
+    let w = peek(b);
+    b.pos = at;
+    w
+}
+
+/// Follower: take `n` words that were viewed.
+pub fn take(b: &mut Block, n: u64) {
+    for _ in 0..n {
+        get(b);
+    }
+}
+
+/// The word at `pos`, for reports: it may have been overwritten by now.
+pub fn word_at(b: &Block, pos: u64) -> u64 {
+    ring(b).slot(pos).load(Ordering::Relaxed)
+}
+
+/// Follower: tell the leader which slots it may overwrite.
+pub fn tell_tail(b: &Block) {
+    let r = ring(b);
+    let line = &r.control().followers[private().replica as usize];
+    line.tail.store(b.pos, Ordering::SeqCst);
+    wake_leader(&r, &line.tail);
+}
+
+/// Follower: everything below the present position was verified.
+pub fn acknowledge(b: &Block) {
+    let r = ring(b);
+    let line = &r.control().followers[private().replica as usize];
+    line.tail.store(b.pos, Ordering::Relaxed);
+    line.ack.store(b.pos, Ordering::SeqCst);
+    wake_leader(&r, &line.ack);
+}
+
+fn wake_leader(r: &Ring, word: &AtomicU64) {
+    if r.control().leader_sleeps.load(Ordering::SeqCst) != 0 {
+        wake_at(word as *const AtomicU64 as u64, true);
+    }
+}
+
+#[cold]
+fn await_record(b: &mut Block) {
+    let r = ring(b);
+    b.limit = r.head();
+    if b.pos < b.limit {
+        return;
+    }
+    tell_tail(b);
+    announce(wait::RECORD, b.pos, 0);
+    let mut patience = Patience::new();
+    loop {
+        let head = r.head();
+        if b.pos < head {
+            b.limit = head;
+            break;
+        }
+        if patience.spend() {
+            let sleeps = &r.control().follower_sleeps;
+            sleeps.fetch_add(1, Ordering::SeqCst);
+            crate::gate::real(NR_MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
+            if r.head() == head {
+                sleep64(&r.control().head, head, true);
+            }
+            sleeps.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    announce_end();
+}
+
+/// Take the position that this thread's slot had before (a slot's stream never starts anew).
+pub fn resume_stream(leads: bool) {
+    let b = block();
+    let r = ring(b);
+    b.limit = if leads {
+        let low = r.lowest_tail(followers());
+        if low == u64::MAX { b.pos + RING_WORDS as u64 } else { low + RING_WORDS as u64 }
+    } else {
+        r.head()
+    };
+}
+
+/// Note the first word of a record that this thread has produced or consumed.
+#[inline(always)]
+pub fn remember(b: &mut Block, word: u64) {
+    b.last[(b.events & 15) as usize] = word;
+    b.events += 1;
+}

@@ -1,0 +1,189 @@
+//! Calls that choose addresses: one order for the whole process, and in followers the
+//! leader's addresses.
+
+use crate::clock::MEMORY;
+use crate::gate::{real, rpc};
+use crate::log::{get, publish, put, remember};
+use crate::marshal;
+use crate::raise;
+use crate::state::{block, header, leads, private};
+use crate::stop::{diverged, refused};
+use crate::wait::{Patience, announce, announce_end};
+use core::sync::atomic::Ordering;
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::{Block, MAX_REPLICAS, rpc as number, wait, why};
+use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
+use geryon_abi::row::Row;
+
+const NR_MMAP: u64 = 9;
+const NR_BRK: u64 = 12;
+const NR_MREMAP: u64 = 25;
+const NR_CLOSE: u64 = 3;
+const NR_PIDFD_OPEN: u64 = 434;
+const NR_PIDFD_GETFD: u64 = 438;
+const MAP_SHARED: u64 = 1;
+const MAP_TYPE: u64 = 0xf;
+const MAP_FIXED: u64 = 0x10;
+const MAP_ANONYMOUS: u64 = 0x20;
+const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
+const PROT_WRITE: u64 = 2;
+const PROT_EXEC: u64 = 4;
+const MREMAP_MAYMOVE: u64 = 1;
+const MREMAP_FIXED: u64 = 2;
+const ENODEV: i64 = -19;
+
+/// mmap, munmap, mremap, brk.
+pub fn ordered(frame: &mut Frame, row: &Row) {
+    let args = frame.args();
+    let nr = row.nr as u64;
+    let digest = marshal::digest(row, &args);
+    let b = block();
+    if nr == NR_BRK && private().env_injected != 0 {
+        remove_injected_env();
+    }
+    let result = if leads() {
+        raise::lead_signal_before(b, frame);
+        let me = b.this;
+        let tick = MEMORY.enter(me);
+        let result = if shared_writable_file(nr, &args) {
+            refused(nr, 1);
+            ENODEV
+        } else {
+            real(nr, args)
+        };
+        MEMORY.tick();
+        let first = word(kind::MEMORY, 0, row.nr, tick);
+        put(b, first);
+        put(b, digest);
+        put(b, result as u64);
+        remember(b, first);
+        if uses_file(nr, &args) {
+            private().file_maps += 1;
+        }
+        MEMORY.leave();
+        publish(b);
+        result
+    } else {
+        let start = b.pos;
+        let first = crate::call::begin_record(b, frame);
+        let (theirs, result) = (get(b), get(b) as i64);
+        let ours = [word(kind::MEMORY, 0, row.nr, 0), digest, args[0], args[1], args[2], args[3], args[4], args[5]];
+        if kind_of(first) != kind::MEMORY || short_of(first) != row.nr {
+            diverged(why::KIND, start, ours);
+        }
+        if theirs != digest {
+            diverged(why::DIGEST, start, ours);
+        }
+        let tick = low_of(first);
+        MEMORY.await_turn(tick);
+        if !failed(result) {
+            let own = repeat(b, nr, args, result);
+            if own != result {
+                diverged(why::LOCAL, start, [ours[0], digest, own as u64, result as u64, args[0], args[1], args[2], args[3]]);
+            }
+        }
+        if uses_file(nr, &args) {
+            let done = &header().file_maps[private().replica as usize];
+            done.fetch_add(1, Ordering::SeqCst);
+            crate::wait::wake_at(done as *const _ as u64, true);
+        }
+        MEMORY.turn_done(tick);
+        result
+    };
+    if nr == NR_MMAP && !failed(result) && args[2] & PROT_EXEC != 0 && args[3] & MAP_ANONYMOUS == 0 {
+        rpc(number::MAPPED, result as u64, args[1], 0);
+    }
+    frame.rax = result as u64;
+}
+
+fn failed(result: i64) -> bool {
+    (-4095..0).contains(&result)
+}
+
+fn uses_file(nr: u64, args: &[u64; 6]) -> bool {
+    nr == NR_MMAP && args[3] & MAP_ANONYMOUS == 0
+}
+
+fn shared_writable_file(nr: u64, args: &[u64; 6]) -> bool {
+    uses_file(nr, args) && args[3] & MAP_TYPE & MAP_SHARED != 0 && args[2] & PROT_WRITE != 0
+        && private().replicas > 1
+}
+
+/// Follower: the same call, at the leader's address.
+fn repeat(_b: &Block, nr: u64, mut a: [u64; 6], result: i64) -> i64 {
+    match nr {
+        NR_MMAP => {
+            a[0] = result as u64;
+            a[3] = (a[3] & !MAP_FIXED_NOREPLACE) | MAP_FIXED;
+            let file = uses_file(nr, &a);
+            if file && private().shares_files == 0 {
+                let fd = fetch(a[4]);
+                if fd < 0 {
+                    return fd;
+                }
+                let mapped = real(nr, [a[0], a[1], a[2], a[3], fd as u64, a[5]]);
+                real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
+                return mapped;
+            }
+            real(nr, a)
+        }
+        NR_MREMAP if result as u64 != a[0] => {
+            a[3] = MREMAP_MAYMOVE | MREMAP_FIXED | (a[3] & 4);
+            a[4] = result as u64;
+            real(nr, a)
+        }
+        _ => real(nr, a),
+    }
+}
+
+/// The leader's descriptor `fd`, as a descriptor of this process.
+fn fetch(fd: u64) -> i64 {
+    let leader = header().leader_pid.load(Ordering::Acquire) as u64;
+    let pidfd = real(NR_PIDFD_OPEN, [leader, 0, 0, 0, 0, 0]);
+    if pidfd < 0 {
+        return pidfd;
+    }
+    let own = real(NR_PIDFD_GETFD, [pidfd as u64, fd, 0, 0, 0, 0]);
+    real(NR_CLOSE, [pidfd as u64, 0, 0, 0, 0, 0]);
+    own
+}
+
+/// Leader: before a descriptor goes away, let the followers have mapped what they have to.
+pub fn await_file_maps() {
+    let issued = private().file_maps;
+    let mut patience = Patience::new();
+    loop {
+        let mask = crate::log::followers();
+        let late = (0..MAX_REPLICAS)
+            .find(|i| mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued);
+        let Some(i) = late else { break };
+        announce(wait::MAPS, i as u64, issued);
+        if patience.spend() {
+            let word = &header().file_maps[i];
+            let seen = word.load(Ordering::SeqCst);
+            if seen < issued {
+                crate::wait::sleep64(word, seen, true);
+            }
+        }
+    }
+    announce_end();
+}
+
+/// ld.so has read its tunables: take our strings out of the environment again.
+fn remove_injected_env() {
+    let p = private();
+    let envp = p.envp as *mut u64;
+    let count = p.env_injected as usize;
+    p.env_injected = 0;
+    // SAFETY: the monitor put `count` strings at the end of the array that starts at `envp`
+    // on this process's initial stack; the program's code has not run yet.
+    unsafe {
+        let mut n = 0;
+        while *envp.add(n) != 0 {
+            n += 1;
+        }
+        for i in 0..count {
+            *envp.add(n - 1 - i) = 0;
+        }
+    }
+}

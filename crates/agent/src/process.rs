@@ -1,0 +1,248 @@
+//! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
+
+use crate::call::{self, begin, begin_record, complete, execute, finish, rendezvous};
+use crate::digest::Digest;
+use crate::gate::{real, rpc};
+use crate::log::{get, register_barrier, remember, resume_stream};
+use crate::marshal::{self, Before};
+use crate::memory::await_file_maps;
+use crate::raise;
+use crate::state::{block, leads, private};
+use crate::thread::{alone, greet};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::{MAX_CHILDREN, SEGMENT_BASE, SEGMENT_BYTES, rpc as number, why};
+use geryon_abi::record::{kind, kind_of, short_of, word};
+use geryon_abi::row::Row;
+
+const NR_CLOSE: u64 = 3;
+const NR_MMAP: u64 = 9;
+const NR_GETPID: u64 = 39;
+const NR_CLONE: u64 = 56;
+const NR_WAIT4: u64 = 61;
+const NR_KILL: u64 = 62;
+const NR_EXIT_GROUP: u64 = 231;
+const NR_WAITID: u64 = 247;
+const NR_OPENAT: u64 = 257;
+const NR_CLOSE_RANGE: u64 = 436;
+const SIGCHLD: u64 = 17;
+const SIGKILL: u64 = 9;
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_SETTLS: u64 = 0x8_0000;
+const CLONE_PARENT_SETTID: u64 = 0x10_0000;
+const CLONE_CHILD_SETTID: u64 = 0x100_0000;
+const NR_FORK: u64 = 57;
+const WNOHANG: u64 = 1;
+const WALL: u64 = 0x4000_0000;
+
+/// Children of this process: (id the program sees) << 32 | (own id). Followers only.
+static CHILDREN: [AtomicU64; MAX_CHILDREN] = [const { AtomicU64::new(0) }; MAX_CHILDREN];
+static CHILDREN_HIGH: AtomicU32 = AtomicU32::new(0);
+
+fn adopt(shown: u32, own: u32) {
+    let entry = (shown as u64) << 32 | own as u64;
+    for (i, c) in CHILDREN.iter().enumerate() {
+        if c.compare_exchange(0, entry, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            CHILDREN_HIGH.fetch_max(i as u32 + 1, Ordering::AcqRel);
+            return;
+        }
+    }
+}
+
+fn disown(shown: u32) -> Option<u32> {
+    let high = CHILDREN_HIGH.load(Ordering::Acquire) as usize;
+    CHILDREN.iter().take(high).find_map(|c| {
+        let entry = c.load(Ordering::Acquire);
+        (entry != 0 && (entry >> 32) as u32 == shown).then(|| {
+            c.store(0, Ordering::Release);
+            entry as u32
+        })
+    })
+}
+
+/// fork, vfork, and clone without shared memory. A vfork gets a copy of the memory, but the
+/// parent waits as it would natively.
+pub fn fork(frame: &mut Frame, row: &'static Row) {
+    let args = frame.args();
+    let flags = match row.nr as u64 {
+        NR_CLONE => args[0],
+        NR_FORK => SIGCHLD,
+        _ => SIGCHLD | CLONE_VFORK,
+    };
+    let mut d = Digest::new(row.nr as u64);
+    d.number(flags);
+    let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
+    let sequence = private().forks;
+    private().forks += 1;
+    let keep = flags & !(CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
+    let own = real(NR_CLONE, [keep, 0, 0, args[3], 0, 0]);
+    if own == 0 {
+        child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
+        return;
+    }
+    let b = block();
+    if executes {
+        complete(b, frame, row, kind::END, None, own, &Before::default());
+    } else {
+        let first = get(b);
+        remember(b, first);
+        let shown = crate::log::peek(b) as i64;
+        if shown > 0 && own > 0 {
+            adopt(shown as u32, own as u32);
+        } else if own > 0 {
+            // The leader's fork failed: take ours back.
+            real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
+            real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
+        }
+        finish(b, frame, row, first);
+    }
+    if flags & CLONE_PARENT_SETTID != 0 && (frame.rax as i64) > 0 && row.nr as u64 == NR_CLONE {
+        let (at, tid) = (args[2], frame.rax as u32);
+        crate::gate::guarded(|| {
+            // SAFETY: inside `guarded`.
+            unsafe { (at as *mut u32).write(tid) }
+        });
+    }
+}
+
+/// First steps of a forked child: its own group's segment, its own identity.
+fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
+    let p = private();
+    crate::clock::reset_locks();
+    alone();
+    p.forks = 0;
+    p.file_maps = 0;
+    p.shares_files = 0;
+    for c in CHILDREN.iter().take(CHILDREN_HIGH.load(Ordering::Relaxed) as usize) {
+        c.store(0, Ordering::Relaxed);
+    }
+    CHILDREN_HIGH.store(0, Ordering::Relaxed);
+    p.own_pid = real(NR_GETPID, [0; 6]) as u32;
+    if !leads() {
+        // This copy of the descriptor table would keep pipes open that the program closes.
+        real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+    }
+    let mut path = [0u8; 64];
+    if rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0) < 0 {
+        real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+    }
+    const AT_FDCWD: u64 = -100i64 as u64;
+    const O_RDWR_CLOEXEC: u64 = 0o2 | 0o2_000_000;
+    let fd = real(NR_OPENAT, [AT_FDCWD, path.as_ptr() as u64, O_RDWR_CLOEXEC, 0, 0, 0]);
+    const RW: u64 = 3;
+    const SHARED_FIXED: u64 = 0x11;
+    let at = real(NR_MMAP, [SEGMENT_BASE, SEGMENT_BYTES, RW, SHARED_FIXED, fd as u64, 0]);
+    if fd < 0 || at < 0 {
+        real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+    }
+    real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
+    if leads() {
+        register_barrier();
+    }
+    let b = block();
+    resume_stream(leads());
+    greet(b);
+    p.shown_pid = b.shown_tid;
+    if flags & CLONE_CHILD_SETTID != 0 && is_clone {
+        let (at, tid) = (frame.r10, b.shown_tid);
+        crate::gate::guarded(|| {
+            // SAFETY: inside `guarded`.
+            unsafe { (at as *mut u32).write(tid) }
+        });
+    }
+    if is_clone && frame.rsi != 0 {
+        frame.rsp = frame.rsi;
+    }
+    frame.rax = 0;
+}
+
+/// execve, execveat: confirmed; on success the monitor replaces the followers.
+pub fn exec(frame: &mut Frame, row: &'static Row) {
+    if begin(frame, row) {
+        await_file_maps();
+        let result = execute(row.nr as u64, frame.args());
+        complete(block(), frame, row, kind::END, None, result, &Before::default());
+    } else {
+        let b = block();
+        let first = get(b);
+        remember(b, first);
+        finish(b, frame, row, first);
+    }
+}
+
+/// exit_group, and exit of the last thread.
+pub fn exit_group(frame: &mut Frame, row: &'static Row) {
+    begin(frame, row);
+    if leads() {
+        await_file_maps();
+    }
+    real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);
+}
+
+/// close, dup2, dup3, close_range: a descriptor may go away that a follower has yet to map.
+pub fn close(frame: &mut Frame, row: &'static Row) {
+    if leads() && private().file_maps != 0 && private().replicas > 1 {
+        await_file_maps();
+    }
+    call::input(frame, row);
+}
+
+/// wait4, waitid: the leader waits; a follower then reaps its own copy of that child.
+pub fn wait(frame: &mut Frame, row: &'static Row) {
+    /// The child is gone (not just stopped or continued).
+    const GONE: u8 = 4;
+    let args = frame.args();
+    let b = block();
+    let digest = marshal::digest(row, &args);
+    if leads() {
+        raise::lead_signal_before(b, frame);
+        let result = execute(row.nr as u64, args);
+        let gone = if result >= 0 { gone_child(row.nr as u64, &args, result) } else { 0 };
+        crate::log::put(b, word(kind::VALUE, if gone != 0 { GONE } else { 0 }, row.nr, gone));
+        complete(b, frame, row, kind::CALL, Some(digest), result, &Before::default());
+    } else {
+        let at = b.pos;
+        let value = begin_record(b, frame);
+        let first = get(b);
+        let theirs = get(b);
+        let ours = [word(kind::CALL, 0, row.nr, 0), digest, args[0], args[1], args[2], args[3], 0, 0];
+        if kind_of(value) != kind::VALUE || short_of(value) != row.nr {
+            crate::stop::diverged(why::KIND, at, ours);
+        }
+        if theirs != digest {
+            crate::stop::diverged(why::DIGEST, at, ours);
+        }
+        let gone = geryon_abi::record::low_of(value);
+        if gone != 0 {
+            if let Some(own) = disown(gone) {
+                real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
+            }
+        }
+        finish(b, frame, row, first);
+    }
+}
+
+/// The id of the child that this successful wait has reaped, or 0.
+fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
+    if nr == NR_WAITID {
+        const WNOWAIT: u64 = 0x100_0000;
+        if args[2] == 0 || args[3] & WNOWAIT != 0 {
+            return 0;
+        }
+        // SAFETY: the call succeeded and has written the siginfo.
+        let (code, pid) = unsafe {
+            (((args[2] + 8) as *const u32).read_unaligned(), ((args[2] + 12) as *const u32).read_unaligned())
+        };
+        // CLD_EXITED, CLD_KILLED, CLD_DUMPED.
+        return if (1..=3).contains(&code) { pid } else { 0 };
+    }
+    if result == 0 {
+        return 0;
+    }
+    // WUNTRACED and WCONTINUED report children that live on: those answer kill(pid, 0).
+    if args[2] & !(WNOHANG | WALL) != 0 && real(NR_KILL, [result as u64, 0, 0, 0, 0, 0]) == 0 {
+        return 0;
+    }
+    result as u32
+}

@@ -1,0 +1,122 @@
+//! Asynchronous signals: the monitor takes them from the leader as they come and queues them
+//! in the thread's block; the leader's thread logs them at its next safe point (the start or
+//! the end of a call), and every replica's thread has its monitor-made delivery there.
+
+use crate::gate::{real, rpc};
+use crate::log::{get, publish, put, remember};
+use crate::state::leads;
+use core::sync::atomic::Ordering;
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::{Block, MAX_PENDING, Siginfo, rpc as number};
+use geryon_abi::record::{kind, word};
+
+const NR_RT_SIGACTION: u64 = 13;
+const SA_RESTART: u64 = 0x1000_0000;
+
+/// A signal waits for this thread's next safe point (leader only).
+#[inline(always)]
+pub fn pending(b: &Block) -> bool {
+    b.pending_count.load(Ordering::Acquire) != 0
+}
+
+/// Leader, at the start of a call: if a signal waits, log it and let its handler run; the
+/// call is issued again when the handler returns, so this does not return.
+#[inline(always)]
+pub fn lead_signal_before(b: &mut Block, frame: &mut Frame) {
+    if pending(b) {
+        let first = word(kind::SIGNAL, 0, 0, 0);
+        put(b, first);
+        remember(b, first);
+        reissue(frame);
+        lead(b, frame);
+    }
+}
+
+/// Follower, at the start of a call, having read a SIGNAL record: as the leader did.
+pub fn follow_signal_before(b: &mut Block, first: u64, frame: &mut Frame) -> ! {
+    remember(b, first);
+    reissue(frame);
+    follow(b, frame)
+}
+
+fn reissue(frame: &mut Frame) {
+    frame.resume -= 2;
+}
+
+/// At the end of a call: deliver the signal whose words come next in the log.
+pub fn deliver_now(b: &mut Block, frame: &mut Frame) -> ! {
+    if leads() { lead(b, frame) } else { follow(b, frame) }
+}
+
+fn lead(b: &mut Block, frame: &mut Frame) -> ! {
+    let info = take(b);
+    for w in info.0 {
+        put(b, w);
+    }
+    publish(b);
+    deliver(frame, &info)
+}
+
+fn follow(b: &mut Block, frame: &mut Frame) -> ! {
+    let mut info = Siginfo([0; 16]);
+    for w in &mut info.0 {
+        *w = get(b);
+    }
+    deliver(frame, &info)
+}
+
+/// Oldest queued signal. The monitor only appends, while this thread is stopped.
+fn take(b: &mut Block) -> Siginfo {
+    let info = b.pending[0];
+    let count = (b.pending_count.load(Ordering::Acquire) as usize).min(MAX_PENDING);
+    for i in 1..count {
+        b.pending[i - 1] = b.pending[i];
+    }
+    b.pending_count.fetch_sub(1, Ordering::AcqRel);
+    info
+}
+
+fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
+    frame.pad = frame.rflags();
+    // The monitor loads the application's state from the frame and lets the kernel build the
+    // signal frame on it; control never comes back here.
+    crate::gate::deliver(frame as *mut Frame as u64, info as *const Siginfo as u64)
+}
+
+/// The result that an interrupted call shows, or None when it is to be issued again after
+/// the handler (SA_RESTART). `result` may be one of the kernel's internal restart codes.
+pub fn interrupted(b: &Block, result: i64) -> Option<i64> {
+    match result {
+        // ERESTARTSYS: depends on the handler.
+        -512 => {
+            let signal = b.pending[0].0[0] as u32 as u64;
+            let mut action = [0u64; 4];
+            real(NR_RT_SIGACTION, [signal, 0, action.as_mut_ptr() as u64, 8, 0, 0]);
+            if action[1] & SA_RESTART != 0 { None } else { Some(-4) }
+        }
+        // ERESTARTNOINTR: always.
+        -513 => None,
+        // ERESTARTNOHAND and ERESTART_RESTARTBLOCK: a handler runs, so EINTR.
+        -516..=-514 => Some(-4),
+        other => Some(other),
+    }
+}
+
+/// Leader, in a futex wait of a hooked function: log the signal and run its handler.
+pub fn lead_signal_in_hook(b: &mut Block, frame: &mut Frame) -> ! {
+    let first = word(kind::SIGNAL, 1, 0, 0);
+    put(b, first);
+    remember(b, first);
+    lead(b, frame)
+}
+
+/// Follower, in a hooked function, on the user's stack, having read a SIGNAL record: run the
+/// handler here.
+pub fn follow_signal_here(b: &mut Block, first: u64) {
+    remember(b, first);
+    let mut info = Siginfo([0; 16]);
+    for w in &mut info.0 {
+        *w = get(b);
+    }
+    rpc(number::DELIVER_HERE, 0, &info as *const Siginfo as u64, 0);
+}

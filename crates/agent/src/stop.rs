@@ -1,0 +1,30 @@
+//! Divergence: tell the monitor, and never go on.
+
+use crate::gate::rpc;
+use crate::log::word_at;
+use crate::state::block;
+use geryon_abi::layout::{Report, rpc as number};
+
+/// This replica differs from the log at the record that starts at `pos`.
+pub fn diverged(why: u32, pos: u64, ours: [u64; 8]) -> ! {
+    let b = block();
+    let mut theirs = [0; 8];
+    for (i, w) in theirs.iter_mut().enumerate() {
+        *w = word_at(b, pos + i as u64);
+    }
+    let report = Report { why, slot: b.slot, pos, theirs, ours, frame: b.frame, pc: 0 };
+    b.waiting.store(geryon_abi::layout::wait::DIVERGED, core::sync::atomic::Ordering::Relaxed);
+    loop {
+        rpc(number::DIVERGENCE, &report as *const Report as u64, 0, 0);
+    }
+}
+
+/// Show a message to the user (once for each bit of `once`).
+pub fn message(text: &str) {
+    rpc(number::MESSAGE, text.as_ptr() as u64, text.len() as u64, 0);
+}
+
+/// The same, with the number of a call: the monitor knows names and the program counter.
+pub fn refused(nr: u64, detail: u64) {
+    rpc(number::MESSAGE, 0, nr, detail);
+}

@@ -1,0 +1,85 @@
+//! Waiting: spin a little, yield a little, then sleep in the kernel. A word that somebody
+//! waits for is in shared memory (another replica stores it) or in this process.
+
+use crate::gate::real;
+use crate::state::block;
+use core::hint::spin_loop;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const NR_SCHED_YIELD: u64 = 24;
+const NR_FUTEX: u64 = 202;
+const FUTEX_WAIT: u64 = 0;
+const FUTEX_WAKE: u64 = 1;
+const FUTEX_PRIVATE: u64 = 128;
+
+/// Turns of pure spinning: about a microsecond and a half.
+pub const SPIN_TURNS: u32 = 60;
+/// Turns that give the core to whoever else wants it.
+pub const YIELD_TURNS: u32 = 24;
+
+/// How long one has waited already.
+#[derive(Default)]
+pub struct Patience {
+    turns: u32,
+}
+
+impl Patience {
+    /// Start.
+    #[inline(always)]
+    pub const fn new() -> Patience {
+        Patience { turns: 0 }
+    }
+
+    /// Wait a moment; true when it is time to sleep in the kernel instead.
+    pub fn spend(&mut self) -> bool {
+        self.turns += 1;
+        if self.turns <= SPIN_TURNS {
+            for _ in 0..4 {
+                spin_loop();
+            }
+            false
+        } else if self.turns <= SPIN_TURNS + YIELD_TURNS {
+            real(NR_SCHED_YIELD, [0; 6]);
+            false
+        } else {
+            true
+        }
+    }
+}
+
+/// Say in the thread's block what it waits for, for the watchdog and for reports.
+#[inline(always)]
+pub fn announce(why: u32, what: u64, value: u64) {
+    let b = block();
+    b.waiting_for = what;
+    b.waiting_value = value;
+    b.waiting.store(why, Ordering::Relaxed);
+}
+
+/// The thread goes on.
+#[inline(always)]
+pub fn announce_end() {
+    block().waiting.store(geryon_abi::layout::wait::NONE, Ordering::Relaxed);
+}
+
+/// Sleep while the low half of `word` is that of `seen`; wake-ups without cause happen.
+pub fn sleep64(word: &AtomicU64, seen: u64, shared: bool) {
+    sleep_at(word as *const AtomicU64 as u64, seen as u32, shared);
+}
+
+/// Sleep while `word` is `seen`.
+pub fn sleep32(word: &AtomicU32, seen: u32, shared: bool) {
+    sleep_at(word as *const AtomicU32 as u64, seen, shared);
+}
+
+/// Sleep while the 32-bit word at `address` is `seen`.
+pub fn sleep_at(address: u64, seen: u32, shared: bool) {
+    let op = if shared { FUTEX_WAIT } else { FUTEX_WAIT | FUTEX_PRIVATE };
+    real(NR_FUTEX, [address, op, seen as u64, 0, 0, 0]);
+}
+
+/// Wake all that sleep on the word at `address`.
+pub fn wake_at(address: u64, shared: bool) {
+    let op = if shared { FUTEX_WAKE } else { FUTEX_WAKE | FUTEX_PRIVATE };
+    real(NR_FUTEX, [address, op, i32::MAX as u64, 0, 0, 0]);
+}

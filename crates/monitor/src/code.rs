@@ -1,0 +1,165 @@
+//! Rewriting the code of a process: which files are mapped where, and writing the plan's bytes.
+
+use crate::image::Image;
+use crate::plans::{Planned, Plans};
+use crate::setup::map_area;
+use crate::private_field;
+use anyhow::Result;
+use geryon_abi::layout::ERRNO_LOCATION;
+use geryon_tracee::{RemoteMemory, Stopped};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// One executable file mapping of a process.
+#[derive(Clone, Debug)]
+pub struct CodeMap {
+    /// First address.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// File offset of the first byte.
+    pub offset: u64,
+    /// File.
+    pub path: PathBuf,
+}
+
+/// Executable file mappings, all mapped ranges (to find free addresses).
+pub fn maps(pid: i32) -> Result<(Vec<CodeMap>, Vec<(u64, u64)>)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let (mut code, mut all) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        let mut f = line.splitn(6, ' ');
+        let (Some(range), Some(perms), Some(offset)) = (f.next(), f.next(), f.next()) else { continue };
+        let path = f.nth(2).unwrap_or("").trim_start();
+        let Some((a, b)) = range.split_once('-') else { continue };
+        let (Ok(start), Ok(end)) = (u64::from_str_radix(a, 16), u64::from_str_radix(b, 16)) else { continue };
+        all.push((start, end));
+        if perms.as_bytes()[2] == b'x' && path.starts_with('/') && !path.starts_with("/memfd:") {
+            let offset = u64::from_str_radix(offset, 16).unwrap_or(0);
+            code.push(CodeMap { start, end, offset, path: PathBuf::from(path) });
+        }
+    }
+    Ok((code, all))
+}
+
+/// Where trampoline areas lie, by the start of the code they belong to: followers get theirs at
+/// the leader's addresses. Also what is needed to translate addresses for reports.
+#[derive(Clone, Default)]
+pub struct Areas {
+    by_code: HashMap<(u64, u64), u64>,
+    /// (area address, length, original pcs).
+    pub pcs: HashMap<u64, u64>,
+}
+
+/// Patch one mapping.
+///
+/// # Errors
+/// When the process dies on the way.
+#[allow(clippy::too_many_arguments)] // one caller; each is a different thing
+pub fn patch(
+    tracee: Stopped,
+    memory: &RemoteMemory,
+    image: &Image,
+    plans: &mut Plans,
+    areas: &mut Areas,
+    map: &CodeMap,
+    taken: &[(u64, u64)],
+) -> Result<()> {
+    let Some(planned) = plans.of(&map.path) else { return Ok(()) };
+    let Some(vaddr) = planned.vaddr_of(map.offset) else { return Ok(()) };
+    let bias = map.start.wrapping_sub(vaddr);
+    let range = vaddr..vaddr + (map.end - map.start);
+    if let Some(e) = planned.errno_location.filter(|e| range.contains(e)) {
+        memory.set_word(private_field!(orig) + 8 * ERRNO_LOCATION as u64, e.wrapping_add(bias))?;
+    }
+    if !planned.plan.windows.iter().any(|w| range.contains(&w.start)) {
+        return Ok(());
+    }
+    let len = (planned.plan.trampoline_len() as u64).next_multiple_of(4096);
+    let key = (map.start, map.end);
+    let known = areas.by_code.get(&key).copied();
+    let area = match known {
+        Some(a) if map_area(tracee, image, a, len)? => a,
+        _ => {
+            let mut found = None;
+            for a in candidates(map.start, map.end, len, taken) {
+                if map_area(tracee, image, a, len)? {
+                    found = Some(a);
+                    break;
+                }
+            }
+            let Some(a) = found else { return Ok(()) };
+            areas.by_code.insert(key, a);
+            a
+        }
+    };
+    let Ok(emitted) = planned.plan.emit(bias, area, &image.entries, Some(range)) else { return Ok(()) };
+    memory.write(area, &emitted.trampolines)?;
+    for (id, at) in &emitted.entry_origs {
+        memory.set_word(private_field!(orig) + 8 * u64::from(*id), *at)?;
+    }
+    write_all(memory, map, &emitted.writes)?;
+    areas.pcs.extend(emitted.pc_map.iter().copied());
+    Ok(())
+}
+
+/// Many small writes as one: read the code, change it, write it back.
+fn write_all(memory: &RemoteMemory, map: &CodeMap, writes: &[(u64, Vec<u8>)]) -> Result<()> {
+    let (Some(first), Some(last)) = (writes.first(), writes.last()) else { return Ok(()) };
+    if writes.len() < 8 {
+        for (at, bytes) in writes {
+            memory.write(*at, bytes)?;
+        }
+        return Ok(());
+    }
+    let start = first.0.max(map.start);
+    let end = (last.0 + last.1.len() as u64).min(map.end);
+    let mut text = vec![0; (end - start) as usize];
+    memory.read(start, &mut text)?;
+    for (at, bytes) in writes {
+        let o = (at - start) as usize;
+        text[o..o + bytes.len()].copy_from_slice(bytes);
+    }
+    memory.write(start, &text)?;
+    Ok(())
+}
+
+/// Free ranges for trampolines within reach of the code, far from where the kernel puts new
+/// mappings and from the heap behind a program's data.
+fn candidates(start: u64, end: u64, len: u64, taken: &[(u64, u64)]) -> Vec<u64> {
+    const GIB: u64 = 1 << 30;
+    const REACH: u64 = 2 * GIB - (64 << 20);
+    const LOW: u64 = 0x1_0000;
+    let free = |a: u64| a >= LOW && taken.iter().all(|(s, e)| a + len <= *s || a >= *e);
+    let mut out = Vec::new();
+    let step = 1 << 20;
+    // First about 1 GiB below, going down; then from the lowest addresses; then above.
+    let mut a = (start & !0xfff).saturating_sub(GIB);
+    while a > LOW && a + REACH > end && out.len() < 64 {
+        if free(a) {
+            out.push(a);
+        }
+        a = a.saturating_sub((len.next_multiple_of(step)).max(step));
+    }
+    if start < REACH {
+        out.extend([LOW].into_iter().filter(|a| free(*a)));
+    }
+    let mut a = (end + GIB) & !0xfff;
+    while a + len < start + REACH && out.len() < 128 {
+        if free(a) {
+            out.push(a);
+        }
+        a += len.next_multiple_of(step);
+    }
+    out
+}
+
+impl Planned {
+    /// Link-time address of a file offset.
+    fn vaddr_of(&self, offset: u64) -> Option<u64> {
+        self.loads
+            .iter()
+            .find(|(o, _, n)| (o & !4095) <= offset && offset < o + n)
+            .map(|(o, v, _)| offset.wrapping_sub(*o).wrapping_add(*v))
+    }
+}

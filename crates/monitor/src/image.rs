@@ -1,0 +1,125 @@
+//! The agent's image: parsed once, laid out in a memfd that replicas map.
+
+use anyhow::{Context, Result};
+use geryon_abi::layout::AGENT_BASE;
+use geryon_patch::AgentEntries;
+use geryon_tracee::Gate;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::FromRawFd;
+
+static BYTES: &[u8] = include_bytes!(env!("GERYON_AGENT_IMAGE"));
+
+/// What the monitor needs to know of the image.
+pub struct Image {
+    /// The memory image, from `AGENT_BASE` on.
+    pub memfd: File,
+    /// Bytes that are mapped read-only and executable; the rest is data.
+    pub code: u64,
+    /// Bytes in all.
+    pub len: u64,
+    symbols: HashMap<String, u64>,
+    /// Addresses for trampolines.
+    pub entries: AgentEntries,
+}
+
+impl Image {
+    /// Lay the embedded image out.
+    ///
+    /// # Errors
+    /// When no memfd can be made.
+    pub fn load() -> Result<Image> {
+        let elf = object::File::parse(BYTES).context("the embedded agent is not an ELF file")?;
+        let mut flat = Vec::new();
+        let mut code = u64::MAX;
+        for s in elf.segments() {
+            let at = (s.address() - AGENT_BASE) as usize;
+            let end = at + s.size() as usize;
+            if flat.len() < end {
+                flat.resize(end.next_multiple_of(4096), 0);
+            }
+            let data = s.data()?;
+            flat[at..at + data.len()].copy_from_slice(data);
+            if let object::SegmentFlags::Elf { p_flags, .. } = s.flags() {
+                if p_flags.0 & object::elf::PF_W.0 != 0 {
+                    code = code.min(at as u64 & !4095);
+                }
+            }
+        }
+        let symbols: HashMap<String, u64> = elf
+            .symbols()
+            .filter_map(|s| Some((s.name().ok()?.to_owned(), s.address())))
+            .collect();
+        let hooks = hooks(&elf, &symbols)?;
+        let get = |n: &str| symbols.get(n).copied().with_context(|| format!("the agent has no {n}"));
+        let entries = AgentEntries {
+            syscall: get("geryon_entry")?,
+            rdtsc: get("geryon_rdtsc")?,
+            rdtscp: get("geryon_rdtscp")?,
+            rdrand: get("geryon_rdrand")?,
+            rmw: get("geryon_atomic")?,
+            hooks,
+        };
+        let mut memfd = memfd("geryon-agent")?;
+        memfd.write_all(&flat)?;
+        Ok(Image { memfd, code, len: flat.len() as u64, symbols, entries })
+    }
+
+    /// Address of a symbol that the agent is known to have.
+    ///
+    /// # Panics
+    /// When it has not: the image is part of this program.
+    pub fn symbol(&self, name: &str) -> u64 {
+        *self.symbols.get(name).unwrap_or_else(|| panic!("the agent has no {name}"))
+    }
+
+    /// The gate of the filter.
+    pub fn gate(&self) -> Gate {
+        Gate { start: self.symbol("geryon_gate_begin"), end: self.symbol("geryon_gate_end") }
+    }
+
+    /// True for an address in the agent's code.
+    pub fn contains(&self, address: u64) -> bool {
+        (AGENT_BASE..AGENT_BASE + self.len).contains(&address)
+    }
+
+    /// The nearest symbol below an address of the image.
+    pub fn name_of(&self, address: u64) -> Option<&str> {
+        self.symbols
+            .iter()
+            .filter(|(_, a)| **a <= address)
+            .max_by_key(|(_, a)| **a)
+            .map(|(n, _)| n.as_str())
+    }
+}
+
+fn hooks(elf: &object::File, symbols: &HashMap<String, u64>) -> Result<Vec<u64>> {
+    let at = *symbols.get("GERYON_HOOKS").context("the agent has no hook table")?;
+    let section = elf
+        .sections()
+        .find(|s| (s.address()..s.address() + s.size()).contains(&at))
+        .context("the hook table lies in no section")?;
+    let data = section.data()?;
+    let start = (at - section.address()) as usize;
+    Ok(data[start..start + 8 * geryon_abi::hooks::HOOKS.len()]
+        .chunks_exact(8)
+        .map(|c| u64::from_le_bytes(c.try_into().expect("8 bytes")))
+        .collect())
+}
+
+/// An anonymous file, closed at exec.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn memfd(name: &str) -> Result<File> {
+    let name = std::ffi::CString::new(name)?;
+    // SAFETY: plain system call; the descriptor is new and owned by the File.
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error()).context("memfd_create");
+    }
+    // SAFETY: as above.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}

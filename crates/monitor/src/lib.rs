@@ -1,0 +1,18 @@
+//! The monitor: the one process outside the replicas. It launches them, rewrites their code,
+//! takes their signals, judges their differences and sees them off. Never on the fast path.
+
+mod code;
+mod image;
+mod launch;
+mod options;
+mod plans;
+mod report;
+mod run;
+mod segment;
+mod setup;
+mod signals;
+mod state;
+mod watch;
+
+pub use options::{Options, Outcome, Sabotage, Verify};
+pub use run::run;

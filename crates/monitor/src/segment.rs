@@ -1,0 +1,114 @@
+//! A group's shared segment, as the monitor sees it.
+
+use crate::image::memfd;
+use anyhow::{Context, Result};
+use geryon_abi::layout::{ABI_VERSION, Block, Header, RingControl, SEGMENT_BYTES, HEADER_BYTES, RING_STRIDE};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The memfd and the monitor's mapping of it.
+pub struct Segment {
+    file: File,
+    base: *mut u8,
+}
+
+impl Segment {
+    /// A new segment for `replicas` replicas with the given leader.
+    ///
+    /// # Errors
+    /// When memory or descriptors are short.
+    pub fn new(replicas: u32, alive: u32, leader: u32) -> Result<Segment> {
+        let file = memfd("geryon-log")?;
+        file.set_len(SEGMENT_BYTES).context("sizing the log segment")?;
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                SEGMENT_BYTES as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error()).context("mapping the log segment");
+        }
+        let segment = Segment { file, base: base.cast() };
+        // SAFETY: the header lies at the start of the mapping, zeroed, seen by nobody else yet.
+        unsafe {
+            let h = base.cast::<Header>();
+            (*h).version = ABI_VERSION;
+            (*h).replicas = replicas;
+            (*h).alive = AtomicU32::new(alive);
+            (*h).leader = AtomicU32::new(leader);
+        }
+        Ok(segment)
+    }
+
+    /// The shared header.
+    pub fn header(&self) -> &Header {
+        // SAFETY: mapped for the life of self; what replicas change is atomic.
+        unsafe { &*self.base.cast::<Header>() }
+    }
+
+    /// Control page of a ring.
+    pub fn ring(&self, slot: usize) -> &RingControl {
+        assert!(slot < geryon_abi::layout::MAX_THREADS);
+        // SAFETY: inside the mapping; all fields are atomic.
+        unsafe { &*self.base.add((HEADER_BYTES + RING_STRIDE * slot as u64) as usize).cast::<RingControl>() }
+    }
+
+    /// Path under which a traced process opens the segment.
+    pub fn path(&self) -> String {
+        fd_path(&self.file)
+    }
+
+    /// Take a replica out: nobody waits for it any more.
+    pub fn drop_replica(&self, replica: usize, slots: usize) {
+        self.header().alive.fetch_and(!(1 << replica), Ordering::SeqCst);
+        for slot in 0..slots {
+            let line = &self.ring(slot).followers[replica];
+            wake(line.ack.as_ptr().cast());
+            wake(line.tail.as_ptr().cast());
+        }
+        wake(self.header().file_maps[replica].as_ptr().cast());
+    }
+}
+
+fn wake(word: *mut u32) {
+    // SAFETY: wakes sleepers on an address of the mapping; touches nothing.
+    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
+}
+
+/// How a traced process names a descriptor of the monitor.
+pub fn fd_path(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`.
+        unsafe { libc::munmap(self.base.cast(), SEGMENT_BYTES as usize) };
+    }
+}
+
+/// Offset of a field of a thread block.
+#[macro_export]
+macro_rules! block_field {
+    ($field:ident) => {
+        std::mem::offset_of!(geryon_abi::layout::Block, $field) as u64
+    };
+}
+
+/// Offset of a field of the private structure.
+#[macro_export]
+macro_rules! private_field {
+    ($field:ident) => {
+        geryon_abi::layout::PRIVATE_BASE
+            + std::mem::offset_of!(geryon_abi::layout::Private, $field) as u64
+    };
+}
+
+const _: () = assert!(std::mem::size_of::<Block>() < 0x4000);

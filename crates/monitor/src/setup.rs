@@ -1,0 +1,282 @@
+//! After an exec, before the first instruction: map the agent, patch the code, make the
+//! followers as copies of the leader.
+
+use crate::image::Image;
+use crate::segment::{Segment, fd_path};
+use crate::{block_field, private_field};
+use anyhow::{Context, Result, bail};
+use geryon_abi::layout::{
+    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, INJECTED_ENV, MAX_THREADS, PRIVATE_BASE,
+    PRIVATE_BYTES, SEGMENT_BASE, SEGMENT_BYTES, block_address, role,
+};
+use geryon_tracee::{Event, Pid, Regs, RemoteMemory, Stop, Stopped};
+
+const AT_IGNORE: u64 = 1;
+const AT_SYSINFO_EHDR: u64 = 33;
+const O_RDWR: u64 = 2;
+const O_CLOEXEC: u64 = 0o2_000_000;
+const PROT_R: u64 = 1;
+const PROT_RW: u64 = 3;
+const PROT_RX: u64 = 5;
+const MAP_SHARED: u64 = 1;
+const MAP_PRIVATE: u64 = 2;
+const MAP_ANONYMOUS: u64 = 0x20;
+const MAP_NORESERVE: u64 = 0x4000;
+const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
+
+/// What is told to the agent of one process.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    /// Replica index.
+    pub replica: u32,
+    /// Replicas of the group.
+    pub replicas: u32,
+    /// Index of the leader.
+    pub leader: u32,
+    /// `--verify` as a number.
+    pub verify: u32,
+    /// Time stamp counter ticks in 2^20 ns.
+    pub tsc_mult: u64,
+}
+
+/// A process at the end of its exec, ready to have calls injected.
+pub struct Installer<'a> {
+    /// The stopped process.
+    pub tracee: Stopped,
+    /// Its memory.
+    pub memory: &'a RemoteMemory,
+    /// The agent.
+    pub image: &'a Image,
+    /// Registers at the program's first instruction.
+    pub start: Regs,
+}
+
+impl Installer<'_> {
+    /// Map agent, private structure, blocks and segment; give the thread its block.
+    ///
+    /// # Errors
+    /// When an injected call fails; the message says which.
+    pub fn install(&mut self, segment: &Segment, id: Identity) -> Result<()> {
+        let start = self.start.rip;
+        let mut code = [0; 8];
+        self.memory.read(start, &mut code)?;
+        // No gate yet: a `syscall` instruction over the first bytes of the program.
+        self.memory.write(start, &[0x0f, 0x05])?;
+        let done = self.map_agent(start);
+        self.memory.write(start, &code)?;
+        done?;
+        let gate = self.image.symbol("geryon_blocking_syscall");
+        self.map_anonymous(gate, PRIVATE_BASE, PRIVATE_BYTES)?;
+        self.map_anonymous(gate, BLOCKS_BASE, BLOCK_BYTES * MAX_THREADS as u64)?;
+        let fd = self.open(gate, &segment.path())?;
+        self.map(gate, SEGMENT_BASE, SEGMENT_BYTES, PROT_RW, MAP_SHARED | MAP_NORESERVE, fd, 0)?;
+        self.call(gate, libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close")?;
+        self.identify(id)?;
+        Ok(())
+    }
+
+    fn map_agent(&self, at: u64) -> Result<()> {
+        let i = self.image;
+        let fd = self.open(at, &fd_path(&i.memfd))?;
+        self.map(at, AGENT_BASE, i.code, PROT_RX, MAP_PRIVATE, fd, 0)?;
+        self.map(at, AGENT_BASE + i.code, i.len - i.code, PROT_RW, MAP_PRIVATE, fd, i.code)?;
+        self.call(at, libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close")?;
+        Ok(())
+    }
+
+    fn open(&self, at: u64, path: &str) -> Result<u64> {
+        let scratch = (self.start.rsp - 4096) & !15;
+        let mut bytes = path.as_bytes().to_vec();
+        bytes.push(0);
+        self.memory.write(scratch, &bytes)?;
+        self.call(at, libc::SYS_open, [scratch, O_RDWR | O_CLOEXEC, 0, 0, 0, 0], "open the monitor's memory")
+    }
+
+    #[allow(clippy::too_many_arguments)] // the arguments of mmap
+    fn map(&self, at: u64, address: u64, len: u64, prot: u64, flags: u64, fd: u64, offset: u64) -> Result<()> {
+        let args = [address, len, prot, flags | MAP_FIXED_NOREPLACE, fd, offset];
+        let got = self.call(at, libc::SYS_mmap, args, "map the agent")?;
+        if got != address {
+            bail!("the kernel mapped the agent at {got:#x} instead of {address:#x}");
+        }
+        Ok(())
+    }
+
+    fn map_anonymous(&self, at: u64, address: u64, len: u64) -> Result<()> {
+        self.map(at, address, len, PROT_RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, u64::MAX, 0)
+    }
+
+    fn call(&self, at: u64, nr: i64, args: [u64; 6], what: &str) -> Result<u64> {
+        let r = self.tracee.remote_syscall(at, nr, args)?;
+        if (-4095..0).contains(&r) {
+            let e = std::io::Error::from_raw_os_error(-r as i32);
+            bail!("cannot {what} in the program: {e}\n  try: geryon doctor");
+        }
+        Ok(r as u64)
+    }
+
+    /// Fill the private structure and the first thread's block.
+    fn identify(&mut self, id: Identity) -> Result<()> {
+        let m = self.memory;
+        let pid = self.tracee.0 as u32;
+        let word32 = |at: u64, v: u32| m.write(at, &v.to_le_bytes());
+        word32(private_field!(version), ABI_VERSION)?;
+        word32(private_field!(replicas), id.replicas)?;
+        word32(private_field!(verify), id.verify)?;
+        word32(private_field!(shares_files), 1)?;
+        word32(private_field!(shown_pid), pid)?;
+        m.set_word(private_field!(tsc_mult), id.tsc_mult)?;
+        self.take_identity(id)?;
+        let block = block_address(0);
+        m.set_word(block + block_field!(this), block)?;
+        m.set_word(block + block_field!(stack_top), block + BLOCK_BYTES)?;
+        word32(block + block_field!(shown_tid), pid)?;
+        self.start.gs_base = block;
+        self.tracee.set_regs(&self.start)?;
+        Ok(())
+    }
+
+    /// What differs between the copies.
+    fn take_identity(&self, id: Identity) -> Result<()> {
+        let m = self.memory;
+        let r = if id.replica == id.leader { role::LEADER } else { role::FOLLOWER };
+        m.write(private_field!(replica), &id.replica.to_le_bytes())?;
+        m.write(private_field!(role), &r.to_le_bytes())?;
+        m.write(private_field!(own_pid), &(self.tracee.0 as u32).to_le_bytes())?;
+        m.write(block_address(0) + block_field!(own_tid), &(self.tracee.0 as u32).to_le_bytes())?;
+        Ok(())
+    }
+
+    /// Make this process one of the replicas of a group that its copy was installed for.
+    ///
+    /// # Errors
+    /// When its memory cannot be written.
+    pub fn become_copy(&self, id: Identity) -> Result<()> {
+        self.take_identity(id)?;
+        self.tracee.set_regs(&self.start)?;
+        Ok(())
+    }
+
+    /// Hide the vDSO, and add our environment strings for ld.so.
+    ///
+    /// # Errors
+    /// When the stack is not as the kernel lays it out.
+    pub fn prepare_stack(&mut self, glibc: bool) -> Result<()> {
+        let m = self.memory;
+        let rsp = self.start.rsp;
+        let argc = m.word(rsp)?;
+        let envp = rsp + 8 * (argc + 2);
+        let mut end = envp;
+        while m.word(end)? != 0 {
+            end += 8;
+        }
+        let mut aux = end + 8;
+        loop {
+            let tag = m.word(aux)?;
+            if tag == 0 {
+                break;
+            }
+            if tag == AT_SYSINFO_EHDR {
+                m.set_word(aux, AT_IGNORE)?;
+            }
+            aux += 16;
+        }
+        if !glibc {
+            return Ok(());
+        }
+        let user = self.user_tunables(envp, end)?;
+        let strings = injected(&user);
+        // Everything up to the environment's NULL moves down by as many words as are added
+        // (two: the stack stays aligned); the strings lie below it.
+        let words = (end - rsp) / 8;
+        let new = rsp - 8 * INJECTED_ENV as u64;
+        for i in 0..words {
+            m.set_word(new + 8 * i, m.word(rsp + 8 * i)?)?;
+        }
+        let mut at = new - 4096;
+        // The strings must survive: put them where nothing else grows, above the stack pointer.
+        at = self.place_strings(at, &strings, new + 8 * words)?;
+        let _ = at;
+        m.write(private_field!(env_injected), &(INJECTED_ENV as u32).to_le_bytes())?;
+        m.set_word(private_field!(envp), new + 8 * (argc + 2))?;
+        self.start.rsp = new;
+        self.tracee.set_regs(&self.start)?;
+        Ok(())
+    }
+
+    /// Strings go into the private structure's page range, behind the structure.
+    fn place_strings(&self, _hint: u64, strings: &[String], slots: u64) -> Result<u64> {
+        let mut at = PRIVATE_BASE + PRIVATE_BYTES / 2;
+        for (i, s) in strings.iter().enumerate() {
+            let mut bytes = s.as_bytes().to_vec();
+            bytes.push(0);
+            self.memory.write(at, &bytes)?;
+            self.memory.set_word(slots + 8 * i as u64, at)?;
+            at += bytes.len() as u64;
+        }
+        Ok(at)
+    }
+
+    fn user_tunables(&self, envp: u64, end: u64) -> Result<String> {
+        let mut at = envp;
+        while at < end {
+            let s = self.memory.string(self.memory.word(at)?, 4096);
+            if let Some(v) = s.strip_prefix(b"GLIBC_TUNABLES=") {
+                return Ok(String::from_utf8_lossy(v).into_owned());
+            }
+            at += 8;
+        }
+        Ok(String::new())
+    }
+
+    /// Copy the process: the copy shares descriptors and working directory with it.
+    ///
+    /// # Errors
+    /// When clone fails.
+    pub fn copy(&self) -> Result<Pid> {
+        let gate = self.image.symbol("geryon_blocking_syscall");
+        let flags = (libc::CLONE_FILES | libc::CLONE_FS) as u64;
+        let pid = self.call(gate, libc::SYS_clone, [flags, 0, 0, 0, 0, 0], "copy the program")? as Pid;
+        loop {
+            match geryon_tracee::wait_for(pid).context("waiting for the copy")? {
+                Stop::Event(_, Event::Stop(_)) => return Ok(pid),
+                Stop::Exited(..) | Stop::Killed(..) => bail!("a copy of the program died at birth"),
+                other => {
+                    // The rest of the injected call.
+                    let _ = other;
+                    Stopped(pid).resume(0)?;
+                }
+            }
+        }
+    }
+
+    /// Map a trampoline area in the program.
+    ///
+    /// # Errors
+    /// When the address is taken.
+    pub fn map_area(&self, address: u64, len: u64) -> Result<bool> {
+        map_area(self.tracee, self.image, address, len)
+    }
+}
+
+/// Map a trampoline area at `address`; false when something is there already.
+///
+/// # Errors
+/// When the thread dies.
+pub fn map_area(tracee: Stopped, image: &Image, address: u64, len: u64) -> Result<bool> {
+    let gate = image.symbol("geryon_blocking_syscall");
+    let args = [address, len, PROT_RX & !2 | PROT_R, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, u64::MAX, 0];
+    let got = tracee.remote_syscall(gate, libc::SYS_mmap, args)?;
+    if got > 0 && got as u64 != address {
+        tracee.remote_syscall(gate, libc::SYS_munmap, [got as u64, len, 0, 0, 0, 0])?;
+    }
+    Ok(got as u64 == address)
+}
+
+/// Environment strings for ld.so: settings that make glibc's choices a function of what is
+/// ordered. Later settings win, so the user's own come first.
+fn injected(user: &str) -> Vec<String> {
+    const OURS: &str = "glibc.malloc.mxfast=0:glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864:glibc.pthread.rseq=0";
+    let joined = if user.is_empty() { OURS.to_owned() } else { format!("{user}:{OURS}") };
+    vec![format!("GLIBC_TUNABLES={joined}"), "GERYON=1".to_owned()]
+}

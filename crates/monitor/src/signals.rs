@@ -1,0 +1,322 @@
+//! Signals: those that the monitor itself receives, and those of the replicas.
+
+use crate::run::Monitor;
+use crate::state::{Crash, GroupId};
+use crate::block_field;
+use anyhow::Result;
+use geryon_abi::frame::{FRAME_BYTES, Frame};
+use geryon_abi::layout::{BLOCKS_BASE, BLOCK_BYTES, MAX_PENDING, MAX_THREADS};
+use geryon_tracee::{Pid, Stopped, signal_thread};
+use std::mem::offset_of;
+use std::time::{Duration, Instant};
+
+/// The monitor's own blocked signals.
+pub struct Signals {
+    set: libc::sigset_t,
+    original: libc::sigset_t,
+}
+
+const OURS: [i32; 8] = [
+    libc::SIGCHLD,
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+];
+
+impl Signals {
+    /// Block what is to be waited for.
+    ///
+    /// # Errors
+    /// When the kernel refuses (it does not).
+    pub fn block() -> Result<Signals> {
+        // SAFETY: plain calls on local sets.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            let mut original = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            for s in OURS {
+                libc::sigaddset(&raw mut set, s);
+            }
+            if libc::sigprocmask(libc::SIG_BLOCK, &raw const set, &raw mut original) != 0 {
+                return Err(std::io::Error::last_os_error().into());
+            }
+            Ok(Signals { set, original })
+        }
+    }
+
+    /// The mask that the program inherits.
+    pub fn original(&self) -> &libc::sigset_t {
+        &self.original
+    }
+
+    /// Wait for news of tracees; a signal that a person sent to the monitor is returned.
+    pub fn wait(&self, limit: Duration) -> Option<i32> {
+        let t = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+        // SAFETY: plain call with local structures.
+        let (s, info) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            (libc::sigtimedwait(&raw const self.set, &raw mut info, &raw const t), info)
+        };
+        // What a terminal sends (SI_KERNEL) has reached the leader as well.
+        (s > 0 && s != libc::SIGCHLD && info.si_code <= 0).then_some(s)
+    }
+
+    /// As before.
+    pub fn restore(&self) {
+        // SAFETY: plain call.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.original, std::ptr::null_mut()) };
+    }
+}
+
+/// What a process does with a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Disposition {
+    Ignored,
+    Stops,
+    Ends,
+    Caught,
+}
+
+fn disposition(pid: Pid, signal: i32) -> Disposition {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let bit = 1u64 << (signal - 1);
+    let mask = |name: &str| {
+        text.lines()
+            .find_map(|l| l.strip_prefix(name))
+            .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
+            .unwrap_or(0)
+    };
+    if mask("SigCgt:") & bit != 0 {
+        return Disposition::Caught;
+    }
+    if mask("SigIgn:") & bit != 0 {
+        return Disposition::Ignored;
+    }
+    match signal {
+        libc::SIGCHLD | libc::SIGURG | libc::SIGWINCH | libc::SIGCONT => Disposition::Ignored,
+        libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => Disposition::Stops,
+        _ => Disposition::Ends,
+    }
+}
+
+/// Made by the kernel at an instruction, as opposed to sent.
+fn is_fault(signal: i32, info: &[u64; 16]) -> bool {
+    let code = info[1] as i32;
+    matches!(signal, libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP) && code > 0
+}
+
+/// The block of the thread whose GS base is given.
+fn block_of(gs_base: u64) -> Option<u64> {
+    let end = BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
+    ((BLOCKS_BASE..end).contains(&gs_base) && gs_base.is_multiple_of(BLOCK_BYTES)).then_some(gs_base)
+}
+
+impl Monitor {
+    /// A signal is about to reach a replica's thread.
+    pub(crate) fn on_signal(&mut self, tid: Pid, signal: i32) -> Result<()> {
+        let tracee = Stopped(tid);
+        let thread = self.threads[&tid].clone();
+        let pid = thread.pid;
+        if let Some(mask) = thread.frame_mask {
+            if signal == libc::SIGTRAP {
+                return self.mend_mask(tid, pid, mask);
+            }
+        }
+        if let Some(info) = thread.inject {
+            if info[0] as i32 == signal {
+                return self.finish_injection(tid, signal, &info);
+            }
+        }
+        let info = tracee.siginfo()?;
+        let Some((group, replica)) = self.processes.get(&pid).and_then(|p| Some((p.group?, p.replica))) else {
+            // Not replicated yet: as it would be natively.
+            return Ok(tracee.resume(signal)?);
+        };
+        if is_fault(signal, &info) {
+            return self.on_fault(tid, pid, group, replica, signal, &info);
+        }
+        let leads = self.groups.get(&group).is_some_and(|g| g.leader == replica);
+        if !leads {
+            // A follower's signals come from the log.
+            return Ok(tracee.resume(0)?);
+        }
+        match disposition(pid, signal) {
+            Disposition::Ignored => tracee.resume(0)?,
+            Disposition::Stops => tracee.resume(signal)?,
+            Disposition::Ends => {
+                self.watch.expect_end(group);
+                tracee.resume(signal)?;
+            }
+            Disposition::Caught => self.queue(tid, pid, &info)?,
+        }
+        Ok(())
+    }
+
+    /// Put a caught signal where the leader's thread finds it at its next safe point.
+    fn queue(&mut self, tid: Pid, pid: Pid, info: &[u64; 16]) -> Result<()> {
+        let tracee = Stopped(tid);
+        let mut regs = tracee.regs()?;
+        let check = self.image.symbol("geryon_blocking_check");
+        let call = self.image.symbol("geryon_blocking_syscall");
+        let end = self.image.symbol("geryon_blocking_end");
+        let eintr = self.image.symbol("geryon_eintr");
+        let Some(block) = block_of(regs.gs_base) else {
+            return Ok(tracee.resume(info[0] as i32)?);
+        };
+        let m = self.memory(pid)?;
+        let at = block + block_field!(pending_count);
+        let count = m.word(at)? as u32;
+        if (count as usize) < MAX_PENDING {
+            let to = block + block_field!(pending) + 128 * u64::from(count);
+            for (i, w) in info.iter().enumerate() {
+                m.set_word(to + 8 * i as u64, *w)?;
+            }
+            m.write(at, &(count + 1).to_le_bytes())?;
+        }
+        if (check..=call).contains(&regs.rip) {
+            regs.rip = eintr;
+            tracee.set_regs(&regs)?;
+        } else if regs.rip == end && (-516..=-512).contains(&(regs.rax as i64)) {
+            // The kernel would restart the call; the agent shall see that it was interrupted.
+            regs.orig_rax = u64::MAX;
+            tracee.set_regs(&regs)?;
+        }
+        Ok(tracee.resume(0)?)
+    }
+
+    /// Load the application's state from the agent's frame, then deliver.
+    pub(crate) fn deliver(&mut self, tid: Pid, pid: Pid, frame_at: u64, info_at: u64) -> Result<()> {
+        let tracee = Stopped(tid);
+        let mut regs = tracee.regs()?;
+        let m = self.memory(pid)?;
+        let info = m.words::<16>(info_at)?;
+        let mut bytes = [0u8; FRAME_BYTES];
+        m.read(frame_at, &mut bytes)?;
+        let word = |o: usize| u64::from_le_bytes(bytes[o..o + 8].try_into().expect("8 bytes"));
+        regs.r15 = word(offset_of!(Frame, r15));
+        regs.r14 = word(offset_of!(Frame, r14));
+        regs.r13 = word(offset_of!(Frame, r13));
+        regs.r12 = word(offset_of!(Frame, r12));
+        regs.rbp = word(offset_of!(Frame, rbp));
+        regs.rbx = word(offset_of!(Frame, rbx));
+        regs.r9 = word(offset_of!(Frame, r9));
+        regs.r8 = word(offset_of!(Frame, r8));
+        regs.r10 = word(offset_of!(Frame, r10));
+        regs.rdx = word(offset_of!(Frame, rdx));
+        regs.rsi = word(offset_of!(Frame, rsi));
+        regs.rdi = word(offset_of!(Frame, rdi));
+        regs.rax = word(offset_of!(Frame, rax));
+        regs.rsp = word(offset_of!(Frame, rsp));
+        regs.rip = word(offset_of!(Frame, resume));
+        regs.rcx = word(offset_of!(Frame, rcx));
+        regs.eflags = word(offset_of!(Frame, pad));
+        regs.r11 = regs.eflags;
+        regs.orig_rax = u64::MAX;
+        tracee.set_regs(&regs)?;
+        self.inject(tid, pid, info)
+    }
+
+    /// Send the thread a signal that it will take at once, with the given siginfo.
+    pub(crate) fn inject(&mut self, tid: Pid, pid: Pid, info: [u64; 16]) -> Result<()> {
+        let tracee = Stopped(tid);
+        let signal = info[0] as i32;
+        let mask = tracee.mask()?;
+        let bit = 1u64 << (signal - 1);
+        let t = self.threads.entry(tid).or_default();
+        t.pid = pid;
+        t.inject = Some(info);
+        if mask & bit != 0 {
+            // A wait with a mask of its own (sigsuspend) let it in: the handler's frame shows
+            // the mask that is in force now.
+            t.frame_mask = Some(mask);
+            tracee.set_mask(mask & !bit)?;
+        }
+        signal_thread(pid, tid, signal)?;
+        Ok(tracee.resume(0)?)
+    }
+
+    fn finish_injection(&mut self, tid: Pid, signal: i32, info: &[u64; 16]) -> Result<()> {
+        let tracee = Stopped(tid);
+        tracee.set_siginfo(info)?;
+        let t = self.threads.entry(tid).or_default();
+        t.inject = None;
+        if t.frame_mask.is_some() {
+            return Ok(tracee.step(signal)?);
+        }
+        Ok(tracee.resume(signal)?)
+    }
+
+    /// The handler's first instruction: correct the mask in its frame.
+    fn mend_mask(&mut self, tid: Pid, pid: Pid, mask: u64) -> Result<()> {
+        const UC_SIGMASK: u64 = 8 + 296;
+        let tracee = Stopped(tid);
+        let rsp = tracee.regs()?.rsp;
+        self.memory(pid)?.set_word(rsp + UC_SIGMASK, mask)?;
+        if let Some(t) = self.threads.get_mut(&tid) {
+            t.frame_mask = None;
+        }
+        Ok(tracee.resume(0)?)
+    }
+
+    fn on_fault(
+        &mut self,
+        tid: Pid,
+        pid: Pid,
+        group: GroupId,
+        replica: usize,
+        signal: i32,
+        info: &[u64; 16],
+    ) -> Result<()> {
+        let tracee = Stopped(tid);
+        let mut regs = tracee.regs()?;
+        let block = block_of(regs.gs_base);
+        if self.image.contains(regs.rip) {
+            let m = self.memory(pid)?;
+            if let Some(b) = block {
+                let to = m.word(b + block_field!(fault_rip))?;
+                if to != 0 {
+                    regs.rip = to;
+                    regs.rsp = m.word(b + block_field!(fault_rsp))?;
+                    tracee.set_regs(&regs)?;
+                    return Ok(tracee.resume(0)?);
+                }
+            }
+        } else if signal == libc::SIGSEGV {
+            let m = self.memory(pid)?;
+            let mut code = [0u8; 3];
+            if m.read(regs.rip, &mut code).is_ok() {
+                let stub = match code {
+                    [0x0f, 0x31, _] => Some(("geryon_rdtsc_trap", 2)),
+                    [0x0f, 0x01, 0xf9] => Some(("geryon_rdtscp_trap", 3)),
+                    _ => None,
+                };
+                if let Some((name, len)) = stub {
+                    m.set_word(regs.rsp - 136, regs.rip + len)?;
+                    regs.rsp -= 136;
+                    regs.rip = self.image.symbol(name);
+                    tracee.set_regs(&regs)?;
+                    return Ok(tracee.resume(0)?);
+                }
+            }
+        }
+        if disposition(pid, signal) == Disposition::Caught {
+            return Ok(tracee.resume(signal)?);
+        }
+        // Fatal: the others decide whether the program or this replica is at fault.
+        let slot = block.map_or(0, |b| ((b - BLOCKS_BASE) / BLOCK_BYTES) as u32);
+        let crash = Crash { replica, tid, slot, signal, pc: regs.rip, address: info[2], when: Instant::now() };
+        self.on_crash(group, crash)
+    }
+
+    pub(crate) fn on_group_stop(&mut self, tid: Pid, signal: i32) -> Result<()> {
+        let tracee = Stopped(tid);
+        if matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) {
+            return Ok(tracee.listen()?);
+        }
+        Ok(tracee.resume(0)?)
+    }
+}

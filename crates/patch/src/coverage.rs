@@ -1,0 +1,70 @@
+//! Which bytes are known to be code: what an FDE covers and, where there is none,
+//! what a function symbol covers. Tables inside `.text` are in neither.
+
+use crate::elf::{Image, STT_FUNC, STT_GNU_IFUNC, Symbol};
+use crate::frames::Frame;
+
+/// Code that a linear sweep decodes from its start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    pub start: u64,
+    pub end: u64,
+    /// The return of a signal handler: unwinders know its bytes, so it stays as it is.
+    pub signal: bool,
+}
+
+/// The covered pieces, by address, without overlap.
+pub fn pieces(image: &Image, frames: &[Frame], symbols: &[Symbol]) -> Vec<Piece> {
+    let from_frames = frames.iter().map(|f| Piece {
+        start: f.start + u64::from(f.signal),
+        end: f.end,
+        signal: f.signal,
+    });
+    let mut out = settle(image, from_frames.collect());
+    let functions = symbols
+        .iter()
+        .filter(|s| matches!(s.kind, STT_FUNC | STT_GNU_IFUNC));
+    let mut more = Vec::new();
+    for s in functions.filter(|s| s.size > 0) {
+        let next = out.partition_point(|p| p.end <= s.value);
+        let limit = out.get(next).map_or(u64::MAX, |p| p.start);
+        if limit > s.value {
+            let end = s.value.saturating_add(s.size).min(limit);
+            let signal = s.name.starts_with(b"__restore");
+            more.push(Piece {
+                start: s.value,
+                end,
+                signal,
+            });
+        }
+    }
+    if !more.is_empty() {
+        out.append(&mut more);
+        out = settle(image, out);
+    }
+    out
+}
+
+/// Sorts, drops what is not in the file's code, cuts overlaps.
+fn settle(image: &Image, mut pieces: Vec<Piece>) -> Vec<Piece> {
+    pieces.retain(|p| {
+        let inside = |s: &&crate::elf::Segment| s.exec && p.end <= s.range().end;
+        p.start < p.end && image.segment(p.start).filter(inside).is_some()
+    });
+    pieces.sort_by_key(|p| (p.start, p.end));
+    let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match out.last_mut() {
+            Some(last) if last.start == piece.start => {
+                last.signal |= piece.signal;
+                last.end = last.end.max(piece.end);
+            }
+            Some(last) if last.end > piece.start => {
+                last.end = piece.start;
+                out.push(piece);
+            }
+            _ => out.push(piece),
+        }
+    }
+    out
+}

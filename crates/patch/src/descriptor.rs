@@ -1,0 +1,233 @@
+//! The contract between an atomic's trampoline and the agent's stub for atomics.
+//!
+//! When the byte at `gs:[ORDERED_GS_OFFSET]` is zero, the trampoline runs the original
+//! instruction. Otherwise it calls [`crate::AgentEntries::rmw`] with every register and flag
+//! as the application had it, except rsp. At the stub's first instruction:
+//!
+//! | address | content |
+//! | --- | --- |
+//! | `[rsp]` | return address |
+//! | `[rsp + STACK_DESCRIPTOR]` | address of the static descriptor (8-aligned, read-only) |
+//! | `[rsp + STACK_ADDRESS]` | effective address of the memory operand |
+//! | `[rsp + STACK_ORIGINAL]` | the stub may not rely on it |
+//! | `rsp + RSP_DISPLACEMENT` | the application's rsp |
+//!
+//! The stub performs the operation, sets registers and flags as the instruction would, and
+//! executes `ret`. It may overwrite the three stack words.
+//!
+//! For [`Op::Bts`], [`Op::Btr`] and [`Op::Btc`] with a register source the bit offset is signed and may
+//! reach outside the operand: the word operated on is at
+//! `address + (offset >> log2(8 * size)) * size`, the bit is `offset & (8 * size - 1)`. With an
+//! immediate source only the low bits count.
+
+use serde::{Deserialize, Serialize};
+
+/// The per-thread byte (relative to GS) that is non-zero while atomics are ordered.
+pub const ORDERED_GS_OFFSET: u32 = 0x10;
+/// Where, relative to rsp at the stub's entry, the descriptor's address is.
+pub const STACK_DESCRIPTOR: u64 = 8;
+/// Where, relative to rsp at the stub's entry, the effective address is.
+pub const STACK_ADDRESS: u64 = 16;
+/// Where, relative to rsp at the stub's entry, the trampoline keeps a word for itself.
+pub const STACK_ORIGINAL: u64 = 24;
+/// The application's rsp minus rsp at the stub's entry.
+pub const RSP_DISPLACEMENT: u64 = crate::RED_ZONE + 32;
+
+/// Bytes of an encoded descriptor.
+pub const DESCRIPTOR_LEN: usize = 32;
+/// Offset of the run-time address of the original instruction (u64).
+pub const OFFSET_SITE: usize = 0;
+/// Offset of its link-time address (u64): equal in all replicas, whatever their layout.
+pub const OFFSET_VADDR: usize = 8;
+/// Offset of the sign-extended immediate (i64), zero without one.
+pub const OFFSET_IMM: usize = 16;
+/// Offset of the operation (u8, [`Op`]).
+pub const OFFSET_OP: usize = 24;
+/// Offset of the operand size in bytes (u8).
+pub const OFFSET_SIZE: usize = 25;
+/// Offset of the kind of source operand (u8, [`Source`]'s tag).
+pub const OFFSET_SOURCE: usize = 26;
+/// Offset of the source register (u8), in encoding order.
+pub const OFFSET_REGISTER: usize = 27;
+/// Offset of the length of the original instruction (u8); three zero bytes follow.
+pub const OFFSET_LEN: usize = 28;
+
+/// No source operand but those the operation implies.
+pub const SOURCE_NONE: u8 = 0;
+/// A register: rax 0, rcx 1, rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 8, ...
+pub const SOURCE_REGISTER: u8 = 1;
+/// Bits 8 to 15 of register 0 to 3: ah, ch, dh, bh.
+pub const SOURCE_HIGH_BYTE: u8 = 2;
+/// The immediate.
+pub const SOURCE_IMMEDIATE: u8 = 3;
+
+/// The operation of an atomic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Op {
+    /// `xadd`: memory += source; source = old memory.
+    Xadd = 0,
+    /// `xchg`: memory and source change places; no flags.
+    Xchg = 1,
+    /// `cmpxchg`: accumulator (al, ax, eax, rax) against memory.
+    Cmpxchg = 2,
+    /// `add`.
+    Add = 3,
+    /// `sub`.
+    Sub = 4,
+    /// `and`.
+    And = 5,
+    /// `or`.
+    Or = 6,
+    /// `xor`.
+    Xor = 7,
+    /// `inc`: carry flag kept.
+    Inc = 8,
+    /// `dec`: carry flag kept.
+    Dec = 9,
+    /// `neg`.
+    Neg = 10,
+    /// `not`: no flags.
+    Not = 11,
+    /// `bts`: only the carry flag.
+    Bts = 12,
+    /// `btr`: only the carry flag.
+    Btr = 13,
+    /// `btc`: only the carry flag.
+    Btc = 14,
+    /// `cmpxchg8b` on edx:eax, ecx:ebx; only the zero flag; size 8.
+    Cmpxchg8b = 15,
+    /// `cmpxchg16b` on rdx:rax, rcx:rbx; only the zero flag; size 16.
+    Cmpxchg16b = 16,
+    /// `adc`: reads the carry flag.
+    Adc = 17,
+    /// `sbb`: reads the carry flag.
+    Sbb = 18,
+}
+
+impl Op {
+    /// All operations, in the order of their numbers.
+    pub const ALL: [Op; 19] = [
+        Op::Xadd,
+        Op::Xchg,
+        Op::Cmpxchg,
+        Op::Add,
+        Op::Sub,
+        Op::And,
+        Op::Or,
+        Op::Xor,
+        Op::Inc,
+        Op::Dec,
+        Op::Neg,
+        Op::Not,
+        Op::Bts,
+        Op::Btr,
+        Op::Btc,
+        Op::Cmpxchg8b,
+        Op::Cmpxchg16b,
+        Op::Adc,
+        Op::Sbb,
+    ];
+}
+
+/// The second operand of an atomic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Source {
+    /// None, or implied by the operation.
+    None,
+    /// A register, in encoding order.
+    Register(u8),
+    /// ah, ch, dh or bh: 0 to 3.
+    HighByte(u8),
+    /// A constant, sign-extended.
+    Immediate(i64),
+}
+
+/// What a trampoline tells the agent about an atomic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Run-time address of the original instruction.
+    pub site: u64,
+    /// Link-time address of the original instruction.
+    pub vaddr: u64,
+    /// The operation.
+    pub op: Op,
+    /// Operand size in bytes: 1, 2, 4, 8 or 16.
+    pub size: u8,
+    /// The second operand.
+    pub source: Source,
+    /// Length of the original instruction.
+    pub len: u8,
+}
+
+impl Descriptor {
+    /// The bytes that the agent reads.
+    #[must_use]
+    pub fn encode(&self) -> [u8; DESCRIPTOR_LEN] {
+        let (tag, register, imm) = match self.source {
+            Source::None => (SOURCE_NONE, 0, 0),
+            Source::Register(r) => (SOURCE_REGISTER, r, 0),
+            Source::HighByte(r) => (SOURCE_HIGH_BYTE, r, 0),
+            Source::Immediate(i) => (SOURCE_IMMEDIATE, 0, i),
+        };
+        let mut out = [0; DESCRIPTOR_LEN];
+        out[OFFSET_SITE..][..8].copy_from_slice(&self.site.to_le_bytes());
+        out[OFFSET_VADDR..][..8].copy_from_slice(&self.vaddr.to_le_bytes());
+        out[OFFSET_IMM..][..8].copy_from_slice(&imm.to_le_bytes());
+        out[OFFSET_OP] = self.op as u8;
+        out[OFFSET_SIZE] = self.size;
+        out[OFFSET_SOURCE] = tag;
+        out[OFFSET_REGISTER] = register;
+        out[OFFSET_LEN] = self.len;
+        out
+    }
+
+    /// The reverse of [`Descriptor::encode`]; `None` if the bytes are not a descriptor.
+    #[must_use]
+    pub fn decode(bytes: &[u8; DESCRIPTOR_LEN]) -> Option<Descriptor> {
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let source = match bytes[OFFSET_SOURCE] {
+            SOURCE_NONE => Source::None,
+            SOURCE_REGISTER => Source::Register(bytes[OFFSET_REGISTER]),
+            SOURCE_HIGH_BYTE => Source::HighByte(bytes[OFFSET_REGISTER]),
+            SOURCE_IMMEDIATE => Source::Immediate(word(OFFSET_IMM) as i64),
+            _ => return None,
+        };
+        Some(Descriptor {
+            site: word(OFFSET_SITE),
+            vaddr: word(OFFSET_VADDR),
+            op: *Op::ALL.get(usize::from(bytes[OFFSET_OP]))?,
+            size: bytes[OFFSET_SIZE],
+            source,
+            len: bytes[OFFSET_LEN],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_descriptor_survives_encoding() {
+        for (number, op) in Op::ALL.into_iter().enumerate() {
+            assert_eq!(op as usize, number);
+            for source in [
+                Source::None,
+                Source::Register(12),
+                Source::HighByte(3),
+                Source::Immediate(-5),
+            ] {
+                let d = Descriptor {
+                    site: 0x7fff_1234_5678,
+                    vaddr: 0x5678,
+                    op,
+                    size: 8,
+                    source,
+                    len: 5,
+                };
+                assert_eq!(Descriptor::decode(&d.encode()), Some(d));
+            }
+        }
+    }
+}

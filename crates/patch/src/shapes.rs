@@ -1,0 +1,469 @@
+//! The code of one trampoline: the instructions of a window, moved, with something
+//! else in the place of its sites.
+
+use crate::asm::Asm;
+use crate::classify::{Atomic, Rmw, atomic, number, site};
+use crate::descriptor::{self, Descriptor};
+use crate::{Error, RED_ZONE, SITE_WORD_OFFSET, SiteKind, Window};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, OpKind,
+    Register,
+};
+use std::collections::HashMap;
+
+/// Number of each slot (8-byte address of an agent entry) at the start of the area;
+/// the hooks follow.
+pub const SLOT_SYSCALL: u64 = 0;
+pub const SLOT_RDTSC: u64 = 1;
+pub const SLOT_RDTSCP: u64 = 2;
+pub const SLOT_RDRAND: u64 = 3;
+pub const SLOT_RMW: u64 = 4;
+pub const SLOT_HOOKS: u64 = 5;
+
+/// `lea rsp, [rsp - 128]`
+const SKIP_RED_ZONE: [u8; 5] = [0x48, 0x8d, 0x64, 0x24, 0x80];
+/// `lea rsp, [rsp + 128]`
+const BACK_OVER_RED_ZONE: [u8; 8] = [0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
+/// What the stub for atomics finds between red zone and return address.
+const RMW_WORDS: u64 = 24;
+
+/// Where things are, and which tables the code goes into.
+pub struct Ground<'a> {
+    pub bias: u64,
+    pub area: u64,
+    pub rmw: bool,
+    /// Whether the entry with this id has a hook.
+    pub hooked: &'a dyn Fn(u16) -> bool,
+    /// Run-time address of the relocated original of each redirected entry, by link-time address.
+    pub originals: HashMap<u64, u64>,
+    pub syscall_returns: Vec<(u64, u64)>,
+    pub pc_map: Vec<(u64, u64)>,
+}
+
+/// One moved instruction.
+struct Item<'a> {
+    i: Instruction,
+    bytes: &'a [u8],
+    displacement: Option<usize>,
+    site: Option<SiteKind>,
+}
+
+/// The trampoline of one window while it is written.
+struct Shape<'a, 'g> {
+    asm: &'a mut Asm,
+    ground: &'a mut Ground<'g>,
+    items: Vec<Item<'a>>,
+    window: &'a Window,
+    /// Link-time address of moved instructions (or their second byte) and where they are now.
+    labels: Vec<(u64, u64)>,
+    /// Distances to fill in: position, end, link-time target.
+    open: Vec<(u64, u64, u64)>,
+    /// Constants before the code: descriptors, return addresses, by link-time address.
+    pool: HashMap<u64, u64>,
+}
+
+/// Appends the trampoline of a window; returns the address to jump to.
+pub fn emit(asm: &mut Asm, ground: &mut Ground, window: &Window) -> Result<u64, Error> {
+    let items = items(window, ground.rmw)?;
+    let (labels, open, pool) = (Vec::new(), Vec::new(), HashMap::new());
+    Shape {
+        asm,
+        ground,
+        items,
+        window,
+        labels,
+        open,
+        pool,
+    }
+    .emit()
+}
+
+fn items(window: &Window, rmw: bool) -> Result<Vec<Item<'_>>, Error> {
+    let bad = || Error::BadPlan(window.start);
+    let moved = window
+        .bytes
+        .get(..usize::from(window.moved))
+        .ok_or_else(bad)?;
+    let mut decoder = Decoder::with_ip(64, moved, window.start, DecoderOptions::NONE);
+    let mut items = Vec::new();
+    while decoder.can_decode() {
+        let from = decoder.position();
+        let i = decoder.decode();
+        if i.is_invalid() {
+            return Err(bad());
+        }
+        let offsets = decoder.get_constant_offsets(&i);
+        let rip = i.is_ip_rel_memory_operand();
+        let kept =
+            |k: &SiteKind| *k != SiteKind::Rmw || rmw && matches!(atomic(&i), Atomic::Ordered(_));
+        items.push(Item {
+            i,
+            bytes: &moved[from..decoder.position()],
+            displacement: rip.then_some(offsets.displacement_offset()),
+            site: site(&i).filter(kept),
+        });
+    }
+    if items.is_empty() {
+        Err(bad())
+    } else {
+        Ok(items)
+    }
+}
+
+impl Shape<'_, '_> {
+    fn emit(mut self) -> Result<u64, Error> {
+        let items = std::mem::take(&mut self.items);
+        let bias = self.ground.bias;
+        self.constants(&items);
+        let hook = self.window.entry.filter(|&id| (self.ground.hooked)(id));
+        let first_is_syscall = items[0].site == Some(SiteKind::Syscall);
+        if first_is_syscall && hook.is_none() {
+            self.word(items[0].i.next_ip() + bias);
+        }
+        let begin = self.asm.here();
+        if let Some(id) = hook {
+            self.ground.pc_map.push((begin, self.window.start + bias));
+            let slot = self.slot(SLOT_HOOKS + u64::from(id));
+            self.asm.relative(&[0xff, 0x25], slot);
+        }
+        if self.window.entry.is_some() {
+            self.ground
+                .originals
+                .insert(self.window.start, self.asm.here());
+        }
+        for (at, item) in items.iter().enumerate() {
+            let ip = item.i.ip();
+            self.labels.push((ip, self.asm.here()));
+            self.ground.pc_map.push((self.asm.here(), ip + bias));
+            match item.site {
+                Some(SiteKind::Syscall) => self.syscall(item, at == 0 && hook.is_none()),
+                Some(SiteKind::Rmw) => self.rmw(item, &items),
+                Some(SiteKind::Rdtsc) => self.time(SLOT_RDTSC),
+                Some(SiteKind::Rdtscp) => self.time(SLOT_RDTSCP),
+                Some(SiteKind::Rdrand) => self.random(&item.i),
+                Some(SiteKind::Entry(_)) | None => self.relocate(item),
+            }
+        }
+        let last = &items[items.len() - 1];
+        let behind = last.i.next_ip();
+        if last.site.is_some() || falls_through(&last.i) {
+            self.ground.pc_map.push((self.asm.here(), behind + bias));
+            self.asm.relative(&[0xe9], behind + bias);
+        }
+        self.unlocked(&items);
+        for (at, from, target) in std::mem::take(&mut self.open) {
+            let there = self.place_of(target);
+            self.asm.patch(at, from, there);
+        }
+        Ok(begin)
+    }
+
+    /// Where a branch to a link-time address goes now.
+    fn place_of(&self, target: u64) -> u64 {
+        let original = self.ground.originals.get(&target);
+        if let Some(&original) = original.filter(|_| self.window.loops_to == Some(target)) {
+            return original;
+        }
+        let hooked = |l: &&(u64, u64)| l.0 == self.window.start && self.window.entry.is_some();
+        let moved = self.labels.iter().find(|l| l.0 == target && !hooked(l));
+        moved.map_or(target + self.ground.bias, |l| l.1)
+    }
+
+    fn slot(&self, number: u64) -> u64 {
+        self.ground.area + number * 8
+    }
+
+    fn word(&mut self, value: u64) {
+        self.asm.put(&value.to_le_bytes());
+    }
+
+    /// Descriptors of atomics and return addresses of moved calls.
+    fn constants(&mut self, items: &[Item]) {
+        self.asm.align(8);
+        for Item { i, site, .. } in items {
+            let (vaddr, site_kind) = (i.ip(), *site);
+            if is_call(i) && site_kind.is_none() {
+                self.pool.insert(vaddr, self.asm.here());
+                self.word(i.next_ip() + self.ground.bias);
+            }
+            if site_kind == Some(SiteKind::Rmw)
+                && let Atomic::Ordered(Rmw { op, size, source }) = atomic(i)
+            {
+                self.pool.insert(vaddr, self.asm.here());
+                let site = vaddr + self.ground.bias;
+                let d = Descriptor {
+                    site,
+                    vaddr,
+                    op,
+                    size,
+                    source,
+                    len: i.len() as u8,
+                };
+                self.asm.put(&d.encode());
+            }
+        }
+    }
+
+    /// A moved instruction that does what it did.
+    fn relocate(&mut self, item: &Item) {
+        let i = &item.i;
+        if is_call(i) {
+            // push the original return address, then jump: the callee's unwinder sees the original.
+            let word = self.pool[&i.ip()];
+            self.asm.relative(&[0xff, 0x35], word);
+            if i.op0_kind() == OpKind::NearBranch64 {
+                self.branch(&[0xe9], i.near_branch_target());
+            } else {
+                let mut jump = *i;
+                jump.set_code(Code::Jmp_rm64);
+                self.encode(&jump, i);
+            }
+            return;
+        }
+        if i.op0_kind() == OpKind::NearBranch64 {
+            let target = i.near_branch_target();
+            match i.flow_control() {
+                FlowControl::UnconditionalBranch => self.branch(&[0xe9], target),
+                _ if i.is_jcc_short_or_near() => {
+                    self.branch(&[0x0f, 0x80 | condition(i)], target);
+                }
+                // loop and jrcxz only have 8-bit distances: over a jump that is over a jump.
+                _ => {
+                    self.asm.put(&item.bytes[..item.bytes.len() - 1]);
+                    self.asm.put(&[2, 0xeb, 5]);
+                    self.branch(&[0xe9], target);
+                }
+            }
+            return;
+        }
+        let begin = self.asm.here();
+        self.asm.put(item.bytes);
+        if let Some(offset) = item.displacement {
+            let target = i.ip_rel_memory_address() + self.ground.bias;
+            self.asm
+                .patch(begin + offset as u64, self.asm.here(), target);
+        }
+    }
+
+    fn branch(&mut self, opcode: &[u8], target: u64) {
+        self.asm.put(opcode);
+        self.asm.put(&[0; 4]);
+        let end = self.asm.here();
+        self.open.push((end - 4, end, target));
+    }
+
+    /// Encodes an instruction here; its rip-relative operand means what it meant in `original`.
+    fn encode(&mut self, i: &Instruction, original: &Instruction) {
+        let mut i = *i;
+        if original.is_ip_rel_memory_operand() {
+            let target = original.ip_rel_memory_address() + self.ground.bias;
+            i.set_memory_displacement64(target);
+        }
+        let mut encoder = Encoder::new(64);
+        match encoder.encode(&i, self.asm.here()) {
+            Ok(_) => self.asm.put(&encoder.take_buffer()),
+            Err(_) => {
+                let (from, to) = (self.asm.here(), i.memory_displacement64());
+                self.asm.fail(Error::OutOfReach { from, to });
+            }
+        }
+    }
+
+    fn syscall(&mut self, item: &Item, word_is_there: bool) {
+        let behind = item.i.next_ip() + self.ground.bias;
+        if !word_is_there {
+            let over = self.asm.short(0xeb);
+            self.word(behind);
+            self.asm.land(over);
+            self.ground
+                .pc_map
+                .push((self.asm.here(), item.i.ip() + self.ground.bias));
+        }
+        let reissue = self.asm.here();
+        // lea rcx, [rip + 8]: behind the two jumps
+        self.asm.put(&[0x48, 0x8d, 0x0d, 8, 0, 0, 0]);
+        let slot = self.slot(SLOT_SYSCALL);
+        self.asm.relative(&[0xff, 0x25], slot);
+        // jmp reissue: where a restarted call continues
+        self.ground
+            .pc_map
+            .push((self.asm.here(), item.i.ip() + self.ground.bias));
+        self.asm
+            .put(&[0xeb, (reissue.wrapping_sub(self.asm.here() + 2)) as u8]);
+        let ret = self.asm.here();
+        assert_eq!(
+            ret - SITE_WORD_OFFSET,
+            reissue - 8,
+            "the agent finds the word there"
+        );
+        self.ground.syscall_returns.push((ret, behind));
+    }
+
+    fn call_slot(&mut self, number: u64) {
+        let slot = self.slot(number);
+        self.asm.relative(&[0xff, 0x15], slot);
+    }
+
+    fn time(&mut self, slot: u64) {
+        self.asm.put(&SKIP_RED_ZONE);
+        self.call_slot(slot);
+        self.asm.put(&BACK_OVER_RED_ZONE);
+    }
+
+    fn random(&mut self, i: &Instruction) {
+        let register = i.op0_register();
+        let (number, size) = (number(register), register.size());
+        let rex_b = u8::from(number >= 8);
+        self.asm.put(&SKIP_RED_ZONE);
+        self.asm.put(&[0x50]); // push rax
+        self.call_slot(SLOT_RDRAND);
+        match (number, size) {
+            (0, 2) => self.asm.put(&[0x66, 0x89, 0x04, 0x24]), // mov [rsp], ax
+            (0, 4) => self.asm.put(&[0x89, 0xc0, 0x48, 0x89, 0x04, 0x24]), // mov eax, eax; mov [rsp], rax
+            (0, _) => self.asm.put(&[0x48, 0x89, 0x04, 0x24]),             // mov [rsp], rax
+            (n, size) => {
+                if size == 2 {
+                    self.asm.put(&[0x66]);
+                }
+                let rex = 0x40 | rex_b | u8::from(size == 8) << 3;
+                self.asm.put(&[rex, 0x89, 0xc0 | n & 7]); // mov n, rax
+            }
+        }
+        // mov al, 0x10; add al, 0xf1: carry set, the other arithmetic flags clear
+        self.asm.put(&[0xb0, 0x10, 0x04, 0xf1]);
+        self.asm.put(&[0x58]); // pop rax
+        self.asm.put(&BACK_OVER_RED_ZONE);
+    }
+
+    fn rmw(&mut self, item: &Item, items: &[Item]) {
+        let i = &item.i;
+        let behind = i.next_ip() + self.ground.bias;
+        self.asm.put(&SKIP_RED_ZONE);
+        self.asm.put(&[0x51]); // push rcx
+        self.asm.put(&[0x65, 0x0f, 0xb6, 0x0c, 0x25]); // movzx ecx, byte gs:[..]
+        self.asm.put(&descriptor::ORDERED_GS_OFFSET.to_le_bytes());
+        let plain = self.asm.short(0xe3); // jrcxz plain
+        self.asm.put(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
+        self.effective_address(i);
+        self.asm.put(&[0x51]); // push rcx
+        let constant = self.pool[&i.ip()];
+        self.asm.relative(&[0x48, 0x8d, 0x0d], constant); // lea rcx, [rip + descriptor]
+        self.asm.put(&[0x51]); // push rcx
+        self.asm.put(&[0x48, 0x8b, 0x4c, 0x24, 16]); // mov rcx, [rsp + 16]
+        self.call_slot(SLOT_RMW);
+        self.asm.put(&[0x48, 0x8d, 0xa4, 0x24]); // lea rsp, [rsp + ..]
+        self.asm.put(&((RED_ZONE + RMW_WORDS) as u32).to_le_bytes());
+        self.ground.pc_map.push((self.asm.here(), behind));
+        let last = items.last().is_some_and(|l| l.i.ip() == i.ip());
+        let join = if last {
+            self.asm.relative(&[0xe9], behind);
+            None
+        } else {
+            Some(self.asm.short(0xeb))
+        };
+        self.asm.land(plain);
+        self.asm.put(&[0x59]); // pop rcx
+        self.asm.put(&BACK_OVER_RED_ZONE);
+        self.ground
+            .pc_map
+            .push((self.asm.here(), i.ip() + self.ground.bias));
+        self.relocate(item);
+        if let Some(join) = join {
+            self.asm.land(join);
+        }
+    }
+
+    /// `lea rcx, operand`, with rcx as the application's and rsp 8 below the red zone.
+    fn effective_address(&mut self, i: &Instruction) {
+        if i.is_ip_rel_memory_operand() {
+            let target = i.ip_rel_memory_address() + self.ground.bias;
+            self.asm.relative(&[0x48, 0x8d, 0x0d], target);
+            return;
+        }
+        let base = i.memory_base();
+        let on_stack = base.full_register() == Register::RSP;
+        let moved = if on_stack { RED_ZONE + 8 } else { 0 };
+        let operand = MemoryOperand::new(
+            base,
+            i.memory_index(),
+            i.memory_index_scale(),
+            (i.memory_displacement64() as i64).wrapping_add(moved as i64),
+            if i.memory_displ_size() == 0 && moved == 0 {
+                0
+            } else {
+                8
+            },
+            false,
+            Register::None,
+        );
+        match Instruction::with2(Code::Lea_r64_m, Register::RCX, operand) {
+            Ok(lea) => self.encode(&lea, &Instruction::default()),
+            Err(_) => self.asm.fail(Error::BadPlan(i.ip())),
+        }
+    }
+
+    /// Programs jump over the lock prefix while they have one thread: there is a copy without it.
+    fn unlocked(&mut self, items: &[Item]) {
+        for item in items {
+            let target = item.i.ip() + 1;
+            let locked = item.site == Some(SiteKind::Rmw) && item.bytes[0] == 0xf0;
+            if !locked || !self.open.iter().any(|o| o.2 == target) {
+                continue;
+            }
+            self.labels.push((target, self.asm.here()));
+            self.ground
+                .pc_map
+                .push((self.asm.here(), target + self.ground.bias));
+            let displacement = item.displacement.map(|d| d - 1);
+            self.relocate(&Item {
+                i: item.i,
+                bytes: &item.bytes[1..],
+                displacement,
+                site: None,
+            });
+            let behind = item.i.next_ip();
+            let there = self.labels.iter().find(|l| l.0 == behind).map(|l| l.1);
+            let there = there.unwrap_or(behind + self.ground.bias);
+            self.ground
+                .pc_map
+                .push((self.asm.here(), behind + self.ground.bias));
+            self.asm.relative(&[0xe9], there);
+        }
+    }
+}
+
+fn is_call(i: &Instruction) -> bool {
+    matches!(i.code(), Code::Call_rel32_64 | Code::Call_rm64)
+}
+
+fn falls_through(i: &Instruction) -> bool {
+    use FlowControl::{Exception, IndirectBranch, Return, UnconditionalBranch};
+    let ends = matches!(
+        i.flow_control(),
+        UnconditionalBranch | IndirectBranch | Return | Exception
+    );
+    !ends && !is_call(i)
+}
+
+/// The condition's number in the opcodes of jcc.
+fn condition(i: &Instruction) -> u8 {
+    use iced_x86::ConditionCode::*;
+    match i.condition_code() {
+        None | o => 0,
+        no => 1,
+        b => 2,
+        ae => 3,
+        e => 4,
+        ne => 5,
+        be => 6,
+        a => 7,
+        s => 8,
+        ns => 9,
+        p => 10,
+        np => 11,
+        l => 12,
+        ge => 13,
+        le => 14,
+        g => 15,
+    }
+}

@@ -1,0 +1,126 @@
+//! The pass over all covered code: where branches go, which addresses are taken,
+//! which pieces hold sites.
+
+use crate::classify::{Class, classes, site};
+use crate::coverage::Piece;
+use crate::elf::Image;
+use crate::refs::Refs;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+
+/// What the sweep finds besides references.
+#[derive(Default)]
+pub struct Found {
+    /// Indices of pieces that hold candidates for sites.
+    pub candidates: Vec<usize>,
+    /// Addresses that `lea` computes: perhaps jump tables.
+    pub taken: Vec<u64>,
+}
+
+/// Decodes all pieces and records into `refs` what they refer to. A piece that falls through into
+/// bytes that nothing covers is extended (glibc ends the FDE of `clone` before its `syscall`).
+pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs) -> Found {
+    let mut found = Found::default();
+    let classes = classes();
+    let mut instruction = Instruction::default();
+    for segment in image.segments.iter().filter(|s| s.exec) {
+        let bytes = image.tail(segment.vaddr).unwrap_or_default();
+        let mut decoder = Decoder::with_ip(64, bytes, segment.vaddr, DecoderOptions::NONE);
+        let begin = pieces.partition_point(|p| p.start < segment.vaddr);
+        let end = pieces.partition_point(|p| p.start < segment.range().end);
+        for index in begin..end {
+            let limit = pieces
+                .get(index + 1)
+                .map_or(segment.range().end, |p| p.start);
+            let piece = &mut pieces[index];
+            let offset = (piece.start - segment.vaddr) as usize;
+            decoder
+                .set_position(offset)
+                .expect("coverage keeps pieces in their segment");
+            decoder.set_ip(piece.start);
+            let mut candidate = false;
+            loop {
+                while decoder.ip() < piece.end {
+                    refs.add_start(decoder.ip());
+                    decoder.decode_out(&mut instruction);
+                    match classes[instruction.code() as usize] {
+                        Class::Plain => {}
+                        Class::Branch => branch(&instruction, refs),
+                        Class::Lea => lea(&instruction, refs, &mut found.taken),
+                        Class::Candidate => candidate |= site(&instruction).is_some(),
+                    }
+                    if image.fixed {
+                        immediates(&instruction, refs);
+                    }
+                }
+                if decoder.ip() != piece.end || piece.end >= limit || !runs_on(&instruction) {
+                    break;
+                }
+                let rest = &bytes[(piece.end - segment.vaddr) as usize..];
+                match extension(rest, piece.end, limit) {
+                    Some(end) => piece.end = end,
+                    None => break,
+                }
+            }
+            if candidate {
+                found.candidates.push(index);
+            }
+        }
+    }
+    found.taken.sort_unstable();
+    found.taken.dedup();
+    found
+}
+
+/// Whether execution goes on behind the last instruction of a piece. Behind a call it does not: the
+/// compiler would have covered what follows.
+fn runs_on(i: &Instruction) -> bool {
+    let ends = matches!(
+        i.flow_control(),
+        FlowControl::Next | FlowControl::ConditionalBranch
+    );
+    ends && !i.is_invalid() && !matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Hlt)
+}
+
+/// The end of the code at `start` that nothing covers: behind the first `jmp` or `ret`.
+fn extension(bytes: &[u8], start: u64, limit: u64) -> Option<u64> {
+    let bytes = bytes.get(..(limit - start) as usize)?;
+    for i in &mut Decoder::with_ip(64, bytes, start, DecoderOptions::NONE) {
+        if i.is_invalid() {
+            return None;
+        }
+        let syscall = i.mnemonic() == Mnemonic::Syscall;
+        if i.next_ip() == limit || !runs_on(&i) && !syscall {
+            return Some(i.next_ip());
+        }
+    }
+    None
+}
+
+fn branch(i: &Instruction, refs: &mut Refs) {
+    if i.op0_kind() == OpKind::NearBranch64 {
+        refs.add_branch(i.ip(), i.near_branch_target());
+    }
+}
+
+fn lea(i: &Instruction, refs: &mut Refs, taken: &mut Vec<u64>) {
+    if i.is_ip_rel_memory_operand() {
+        let target = i.ip_rel_memory_address();
+        refs.add(target);
+        taken.push(target);
+    }
+}
+
+/// In a file with fixed addresses any constant may be a code address.
+fn immediates(i: &Instruction, refs: &mut Refs) {
+    for op in 0..i.op_count() {
+        match i.op_kind(op) {
+            OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64 => {
+                refs.add(i.immediate(op));
+            }
+            OpKind::Memory if i.mnemonic() == Mnemonic::Lea => {
+                refs.add(i.memory_displacement64());
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Finds the window of each site of one function.
+
+use crate::classify::{Atomic, Moving, atomic, moving, site};
+use crate::coverage::Piece;
+use crate::refs::Refs;
+use crate::{JUMP_LEN, SiteKind, Stats, Unpatched, Window};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use std::ops::Range;
+
+/// Most instructions taken from before a site.
+const BEFORE: usize = 8;
+/// Longest window.
+const WINDOW_BYTES: u64 = 96;
+/// The number of `rt_sigreturn`.
+const RT_SIGRETURN: u64 = 15;
+
+/// What is known about one instruction of the function.
+struct Line {
+    i: Instruction,
+    site: Option<SiteKind>,
+    moving: Moving,
+}
+
+/// One decoded function and its surroundings.
+pub struct Function<'a> {
+    lines: Vec<Line>,
+    piece: &'a Piece,
+    /// Bytes of the piece and of the gap behind it.
+    bytes: &'a [u8],
+    refs: &'a Refs,
+    /// Entries inside this piece: address and id.
+    entries: &'a [(u64, u16)],
+    decodable: bool,
+}
+
+/// Windows and rest of one function.
+#[derive(Default)]
+pub struct Outcome {
+    pub windows: Vec<(Window, Vec<(u64, SiteKind)>)>,
+    pub unpatched: Vec<Unpatched>,
+}
+
+/// An entry that is left alone, and why.
+type Refusal = (u64, &'static str);
+
+/// Lines of a window, and padding bytes behind them.
+#[derive(Clone)]
+struct Choice {
+    lines: Range<usize>,
+    padding: u64,
+}
+
+impl<'a> Function<'a> {
+    /// `bytes` starts at the piece and goes on to the next piece.
+    pub fn decode(
+        piece: &'a Piece,
+        bytes: &'a [u8],
+        refs: &'a Refs,
+        entries: &'a [(u64, u16)],
+        rmw: bool,
+        stats: &mut Stats,
+    ) -> Function<'a> {
+        let own = &bytes[..(piece.end - piece.start) as usize];
+        let decoder = Decoder::with_ip(64, own, piece.start, DecoderOptions::NONE);
+        let mut decodable = true;
+        let line = |i: Instruction| {
+            decodable &= !i.is_invalid();
+            let site = site(&i).filter(|&k| k != SiteKind::Rmw || rmw && ordered(&i, stats));
+            let moving = if site.is_some() {
+                Moving::Free
+            } else {
+                moving(&i)
+            };
+            Line { i, site, moving }
+        };
+        let lines = decoder.into_iter().map(line).collect();
+        Function {
+            lines,
+            piece,
+            bytes,
+            refs,
+            entries,
+            decodable,
+        }
+    }
+
+    /// Finds windows for all sites.
+    pub fn solve(&self) -> Outcome {
+        let mut refused = Vec::new();
+        loop {
+            match self.attempt(&refused) {
+                Ok(outcome) => return outcome,
+                Err(refusal) => refused.push(refusal),
+            }
+        }
+    }
+
+    /// `Err` names an entry that must be left alone, and why: it has no window, or a branch back to it
+    /// could not be moved and would enter the hook again.
+    fn attempt(&self, refused: &[Refusal]) -> Result<Outcome, Refusal> {
+        let mut outcome = Outcome::default();
+        let mut taken: Vec<Choice> = Vec::new();
+        for (at, line) in self.lines.iter().enumerate() {
+            let ip = line.i.ip();
+            if let Some(id) = self.entry_at(ip) {
+                match refused.iter().find(|r| r.0 == ip) {
+                    Some(&(_, reason)) => outcome.leave(ip, SiteKind::Entry(id), reason),
+                    None => self
+                        .place(at, true, &mut taken)
+                        .map_err(|reason| (ip, reason))?,
+                }
+            }
+            if let Some(kind) = line.site {
+                let placed = match self.objection(at) {
+                    Some(reason) => Err(reason),
+                    None => self.place(at, false, &mut taken),
+                };
+                if let Err(reason) = placed {
+                    outcome.leave(ip, kind, reason);
+                }
+            }
+            if let Some(entry) = self.loops_to(at, refused) {
+                let reason = "a branch back to the entry cannot be moved";
+                self.place(at, false, &mut taken)
+                    .map_err(|_| (entry, reason))?;
+            }
+        }
+        for choice in &taken {
+            let window = self.window(choice, refused);
+            outcome
+                .unpatched
+                .retain(|u| !window.1.contains(&(u.vaddr, u.kind)));
+            outcome.windows.push(window);
+        }
+        Ok(outcome)
+    }
+
+    fn entry_at(&self, ip: u64) -> Option<u16> {
+        self.entries.iter().find(|e| e.0 == ip).map(|e| e.1)
+    }
+
+    /// The redirected entry of this function that the instruction branches back to.
+    fn loops_to(&self, at: usize, refused: &[Refusal]) -> Option<u64> {
+        let i = &self.lines[at].i;
+        if self.entries.is_empty() || i.op0_kind() != OpKind::NearBranch64 {
+            return None;
+        }
+        let target = i.near_branch_target();
+        let redirected = self.entry_at(target).is_some() && refused.iter().all(|r| r.0 != target);
+        (redirected && i.flow_control() != FlowControl::Call).then_some(target)
+    }
+
+    /// Why a site must not be touched, window or not.
+    fn objection(&self, at: usize) -> Option<&'static str> {
+        let line = &self.lines[at];
+        if self.piece.signal {
+            return Some("return of a signal handler");
+        }
+        if !self.decodable {
+            return Some("function holds bytes that do not decode");
+        }
+        match line.site? {
+            SiteKind::Rmw => match atomic(&line.i) {
+                Atomic::Odd(reason) => Some(reason),
+                _ => None,
+            },
+            SiteKind::Syscall if at > 0 && loads_sigreturn(&self.lines[at - 1].i) => {
+                Some("rt_sigreturn")
+            }
+            SiteKind::Rdrand
+                if line.i.op0_register().full_register() == iced_x86::Register::RSP =>
+            {
+                Some("destination is rsp")
+            }
+            _ => None,
+        }
+    }
+
+    /// Finds a window for the line, or widens the last one, or says why neither is possible.
+    fn place(&self, at: usize, entry: bool, taken: &mut Vec<Choice>) -> Result<(), &'static str> {
+        if self.piece.signal || !self.decodable {
+            return Err("function is left alone");
+        }
+        let floor = taken.last().map_or(0, |c| {
+            let end = self.lines[c.lines.end - 1].i.next_ip() + c.padding;
+            self.lines.partition_point(|l| l.i.ip() < end)
+        });
+        if at < floor {
+            return if entry {
+                Err("inside another window")
+            } else {
+                Ok(())
+            };
+        }
+        let mut reason = "no room before or after";
+        let least = if entry {
+            at
+        } else {
+            at.saturating_sub(BEFORE).max(floor)
+        };
+        for first in (least..=at).rev() {
+            if first != at && !self.can_precede(first) {
+                break;
+            }
+            match self.close(first, at + 1) {
+                Ok(choice) => {
+                    taken.push(choice);
+                    return Ok(());
+                }
+                Err(why) => reason = why,
+            }
+        }
+        if !entry && let Some(last) = taken.last_mut() {
+            let between = last.lines.end - 1..at;
+            let free = self.lines[between].iter().all(|l| l.moving == Moving::Free);
+            if free && last.padding == 0 {
+                *last = self.close(last.lines.start, at + 1)?;
+                return Ok(());
+            }
+        }
+        Err(reason)
+    }
+
+    /// Whether a line can stand before others in a window. What follows a `jmp` or `ret` must be known
+    /// to be entered by a branch that may move along.
+    fn can_precede(&self, at: usize) -> bool {
+        let line = &self.lines[at];
+        let next = line.i.next_ip();
+        match line.moving {
+            Moving::Free => true,
+            Moving::Last => !self.refs.local_into(next..next + 1).is_empty(),
+            Moving::Call | Moving::Never => false,
+        }
+    }
+
+    /// Extends `first..end` to whole instructions that make room for a jump.
+    fn close(&self, first: usize, mut end: usize) -> Result<Choice, &'static str> {
+        let start = self.lines[first].i.ip();
+        let room = |end: usize| self.lines[end - 1].i.next_ip() - start;
+        let mut padding = 0;
+        while room(end) < JUMP_LEN as u64 {
+            match self.lines[end - 1].moving {
+                Moving::Free => {}
+                Moving::Last => {
+                    let missing = JUMP_LEN as u64 - room(end);
+                    padding = self
+                        .padding(end, missing)
+                        .ok_or("no padding behind a return")?;
+                    break;
+                }
+                Moving::Call | Moving::Never => return Err("cannot move what follows"),
+            }
+            match self.lines.get(end) {
+                Some(line) if line.moving != Moving::Never => end += 1,
+                Some(_) => return Err("cannot move what follows"),
+                None => return Err("function ends"),
+            }
+        }
+        let lines = &self.lines[first..end];
+        if lines[lines.len() - 1].moving == Moving::Never {
+            return Err("cannot be moved");
+        }
+        if lines
+            .iter()
+            .zip(first..)
+            .any(|(l, at)| l.site.is_some() && self.objection(at).is_some())
+        {
+            return Err("next to a site that must stay");
+        }
+        let end_ip = start + room(end) + padding;
+        if end_ip - start > WINDOW_BYTES {
+            return Err("window too long");
+        }
+        if self.refs.entered(start, end_ip).is_some() {
+            return Err("branch target inside");
+        }
+        self.inner_branches(start..end_ip, lines)?;
+        Ok(Choice {
+            lines: first..end,
+            padding,
+        })
+    }
+
+    /// Branches from inside the window to inside it are moved with it, if they go to an instruction
+    /// or just behind the lock prefix of one.
+    fn inner_branches(&self, window: Range<u64>, lines: &[Line]) -> Result<(), &'static str> {
+        for &(target, _) in self.refs.local_into(window.start + 1..window.end) {
+            let good = lines.iter().any(|l| {
+                let unlocked = l.site == Some(SiteKind::Rmw) && self.byte(l.i.ip()) == 0xf0;
+                l.i.ip() == target || unlocked && l.i.ip() + 1 == target
+            });
+            if !good {
+                return Err("branch into an instruction");
+            }
+        }
+        Ok(())
+    }
+
+    fn byte(&self, ip: u64) -> u8 {
+        self.bytes[(ip - self.piece.start) as usize]
+    }
+
+    /// At least `missing` bytes behind line `end - 1` that are only there for alignment.
+    fn padding(&self, end: usize, missing: u64) -> Option<u64> {
+        let begin = self.lines[end - 1].i.next_ip();
+        let bytes = &self.bytes[(begin - self.piece.start) as usize..];
+        let decoder = Decoder::with_ip(64, bytes, begin, DecoderOptions::NONE);
+        let mut len = 0;
+        for i in decoder {
+            if !matches!(
+                i.mnemonic(),
+                Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::Fnop
+            ) {
+                return None;
+            }
+            len += i.len() as u64;
+            if len >= missing {
+                return Some(len);
+            }
+        }
+        None
+    }
+
+    fn window(&self, choice: &Choice, refused: &[Refusal]) -> (Window, Vec<(u64, SiteKind)>) {
+        let lines = &self.lines[choice.lines.clone()];
+        let start = lines[0].i.ip();
+        let moved = lines[lines.len() - 1].i.next_ip() - start;
+        let entry = self
+            .entry_at(start)
+            .filter(|_| refused.iter().all(|r| r.0 != start));
+        let from = (start - self.piece.start) as usize;
+        let bytes = &self.bytes[from..from + (moved + choice.padding) as usize];
+        let window = Window {
+            start,
+            bytes: bytes.to_vec(),
+            moved: moved as u8,
+            entry,
+            loops_to: choice
+                .lines
+                .clone()
+                .find_map(|at| self.loops_to(at, refused)),
+        };
+        let mut sites: Vec<_> = entry
+            .map(|id| (start, SiteKind::Entry(id)))
+            .into_iter()
+            .collect();
+        sites.extend(lines.iter().filter_map(|l| Some((l.i.ip(), l.site?))));
+        (window, sites)
+    }
+}
+
+impl Outcome {
+    fn leave(&mut self, vaddr: u64, kind: SiteKind, reason: &str) {
+        self.unpatched.push(Unpatched {
+            vaddr,
+            kind,
+            reason: reason.into(),
+        });
+    }
+}
+
+/// Whether an atomic needs order; counts those that do not.
+fn ordered(i: &Instruction, stats: &mut Stats) -> bool {
+    match atomic(i) {
+        Atomic::Ordered(_) | Atomic::Odd(_) => return true,
+        Atomic::ThreadLocal => stats.rmw_thread_local += 1,
+        Atomic::Fence => stats.rmw_fences += 1,
+    }
+    false
+}
+
+/// `mov eax, 15` in any of its forms.
+fn loads_sigreturn(i: &Instruction) -> bool {
+    let load = matches!(
+        i.code(),
+        Code::Mov_r32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_rm32_imm32
+    );
+    load && i.op0_register().full_register() == iced_x86::Register::RAX
+        && i.immediate(1) == RT_SIGRETURN
+}

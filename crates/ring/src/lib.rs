@@ -1,0 +1,89 @@
+//! One ring of the log: the leader's thread appends words, its followers read them.
+//!
+//! Nothing here blocks: waiting is the agent's business, because it decides between
+//! spinning, yielding and sleeping. The protocol is single producer, many consumers:
+//!
+//! * the leader writes slots, then stores `head` (release);
+//! * a follower loads `head` (acquire), reads slots, then stores its `tail` (release);
+//! * the leader overwrites a slot only when every living follower's `tail` has passed it;
+//! * `ack` is the position up to which a follower has verified outputs.
+#![no_std]
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use geryon_abi::layout::{MAX_REPLICAS, RING_WORDS, RingControl, ring_address};
+
+/// A ring mapped in this address space.
+#[derive(Clone, Copy)]
+pub struct Ring {
+    control: *const RingControl,
+    slots: *const AtomicU64,
+}
+
+impl Ring {
+    /// The ring whose control page lies at `control`.
+    ///
+    /// # Safety
+    /// `control` must be the address of a mapped `RingControl` followed by `RING_WORDS` words
+    /// that stay mapped as long as the value is used.
+    #[inline(always)]
+    pub const unsafe fn at(control: u64) -> Ring {
+        Ring { control: control as *const RingControl, slots: (control + 4096) as *const AtomicU64 }
+    }
+
+    /// The ring of thread group `slot` at the address that every replica uses.
+    ///
+    /// # Safety
+    /// The group's segment must be mapped at `SEGMENT_BASE`, and `slot < MAX_THREADS`.
+    #[inline(always)]
+    pub const unsafe fn of_slot(slot: usize) -> Ring {
+        // SAFETY: passed on to the caller.
+        unsafe { Ring::at(ring_address(slot)) }
+    }
+
+    /// The control page.
+    #[inline(always)]
+    pub fn control(&self) -> &RingControl {
+        // SAFETY: `at`'s caller promised that the page is mapped; all its fields are atomic.
+        unsafe { &*self.control }
+    }
+
+    /// The word at position `pos` (positions count for ever, slots repeat).
+    #[inline(always)]
+    pub fn slot(&self, pos: u64) -> &AtomicU64 {
+        // SAFETY: the index is below RING_WORDS, and `at`'s caller promised that many words.
+        unsafe { &*self.slots.add(pos as usize & (RING_WORDS - 1)) }
+    }
+
+    /// Leader: make all words below `pos` visible.
+    #[inline(always)]
+    pub fn publish(&self, pos: u64) {
+        self.control().head.store(pos, Ordering::Release);
+    }
+
+    /// Follower: how far the leader has published.
+    #[inline(always)]
+    pub fn head(&self) -> u64 {
+        self.control().head.load(Ordering::Acquire)
+    }
+
+    /// Leader: the lowest tail of the followers in `mask`; `u64::MAX` when there is none.
+    pub fn lowest_tail(&self, mask: u32) -> u64 {
+        self.lowest(mask, |i| &self.control().followers[i].tail)
+    }
+
+    /// Leader: the lowest ack of the followers in `mask` with its index; `u64::MAX` when there is none.
+    pub fn lowest_ack(&self, mask: u32) -> u64 {
+        self.lowest(mask, |i| &self.control().followers[i].ack)
+    }
+
+    #[inline(always)]
+    fn lowest<'a>(&'a self, mask: u32, word: impl Fn(usize) -> &'a AtomicU64) -> u64 {
+        let mut low = u64::MAX;
+        for i in 0..MAX_REPLICAS {
+            if mask & (1 << i) != 0 {
+                low = low.min(word(i).load(Ordering::Acquire));
+            }
+        }
+        low
+    }
+}

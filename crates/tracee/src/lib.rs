@@ -1,0 +1,232 @@
+//! ptrace as types: stops, registers, remote memory, remote calls, and the seccomp filter.
+//!
+//! All unsafe of talking to another process lives here.
+
+mod filter;
+mod memory;
+mod stop;
+
+pub use filter::{Gate, install_filter};
+pub use memory::RemoteMemory;
+pub use stop::{Event, Pid, Stop, wait_any};
+
+use std::io::{Error, Result};
+
+/// General registers of a stopped thread.
+pub type Regs = libc::user_regs_struct;
+
+/// A traced thread that is stopped (the caller's promise: operations fail with ESRCH otherwise).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stopped(pub Pid);
+
+fn ptrace(request: libc::c_uint, pid: Pid, addr: usize, data: usize) -> Result<()> {
+    // SAFETY: requests used here either take integers or pointers to buffers that outlive the call.
+    if unsafe { libc::ptrace(request, pid, addr, data) } == -1 {
+        return Err(Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Options set on every tracee (inherited by what it creates).
+pub const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACESECCOMP
+    | libc::PTRACE_O_EXITKILL;
+
+/// Attach to a process without stopping it.
+///
+/// # Errors
+/// What ptrace(2) says; EPERM where the system forbids tracing.
+pub fn seize(pid: Pid) -> Result<()> {
+    ptrace(libc::PTRACE_SEIZE, pid, 0, OPTIONS as usize)
+}
+
+impl Stopped {
+    /// Registers.
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone or runs.
+    pub fn regs(self) -> Result<Regs> {
+        let mut regs = std::mem::MaybeUninit::<Regs>::zeroed();
+        ptrace(libc::PTRACE_GETREGS, self.0, 0, regs.as_mut_ptr() as usize)?;
+        // SAFETY: PTRACE_GETREGS filled it; it is plain data anyway.
+        Ok(unsafe { regs.assume_init() })
+    }
+
+    /// Set the registers.
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone or runs.
+    pub fn set_regs(self, regs: &Regs) -> Result<()> {
+        ptrace(
+            libc::PTRACE_SETREGS,
+            self.0,
+            0,
+            std::ptr::from_ref(regs) as usize,
+        )
+    }
+
+    /// Let it run, with a signal (0: none).
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone.
+    pub fn resume(self, signal: i32) -> Result<()> {
+        ptrace(libc::PTRACE_CONT, self.0, 0, signal as usize)
+    }
+
+    /// Let it run to the next end of a system call.
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone.
+    pub fn resume_to_syscall(self) -> Result<()> {
+        ptrace(libc::PTRACE_SYSCALL, self.0, 0, 0)
+    }
+
+    /// One instruction, delivering a signal.
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone.
+    pub fn step(self, signal: i32) -> Result<()> {
+        ptrace(libc::PTRACE_SINGLESTEP, self.0, 0, signal as usize)
+    }
+
+    /// Stay in a group stop.
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone.
+    pub fn listen(self) -> Result<()> {
+        ptrace(libc::PTRACE_LISTEN, self.0, 0, 0)
+    }
+
+    /// Message of the last event (a new thread's id, say).
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone.
+    pub fn event_message(self) -> Result<u64> {
+        let mut message: libc::c_ulong = 0;
+        ptrace(
+            libc::PTRACE_GETEVENTMSG,
+            self.0,
+            0,
+            &raw mut message as usize,
+        )?;
+        Ok(message)
+    }
+
+    /// The signal at a signal-delivery stop, as 16 words.
+    ///
+    /// # Errors
+    /// EINVAL when the stop has none.
+    pub fn siginfo(self) -> Result<[u64; 16]> {
+        let mut info = [0u64; 16];
+        ptrace(
+            libc::PTRACE_GETSIGINFO,
+            self.0,
+            0,
+            info.as_mut_ptr() as usize,
+        )?;
+        Ok(info)
+    }
+
+    /// Replace it.
+    ///
+    /// # Errors
+    /// EINVAL when the stop has none.
+    pub fn set_siginfo(self, info: &[u64; 16]) -> Result<()> {
+        ptrace(libc::PTRACE_SETSIGINFO, self.0, 0, info.as_ptr() as usize)
+    }
+
+    /// Blocked signals.
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone.
+    pub fn mask(self) -> Result<u64> {
+        let mut mask = 0u64;
+        ptrace(libc::PTRACE_GETSIGMASK, self.0, 8, &raw mut mask as usize)?;
+        Ok(mask)
+    }
+
+    /// Set the blocked signals.
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone.
+    pub fn set_mask(self, mask: u64) -> Result<()> {
+        ptrace(libc::PTRACE_SETSIGMASK, self.0, 8, &raw const mask as usize)
+    }
+
+    /// Make the thread execute one system call at the `syscall` instruction at `at`, and give the
+    /// registers back as they were. All signals are blocked meanwhile.
+    ///
+    /// # Errors
+    /// When the thread dies on the way; the call's own result is in the value.
+    pub fn remote_syscall(self, at: u64, nr: i64, args: [u64; 6]) -> Result<i64> {
+        let saved = self.regs()?;
+        let mask = self.mask()?;
+        self.set_mask(u64::MAX)?;
+        let mut regs = saved;
+        regs.rip = at;
+        regs.rax = nr as u64;
+        regs.orig_rax = u64::MAX;
+        regs.rdi = args[0];
+        regs.rsi = args[1];
+        regs.rdx = args[2];
+        regs.r10 = args[3];
+        regs.r8 = args[4];
+        regs.r9 = args[5];
+        self.set_regs(&regs)?;
+        let mut halves = 0;
+        while halves < 2 {
+            self.resume_to_syscall()?;
+            match stop::wait_for(self.0)? {
+                Stop::Syscall(_) => halves += 1,
+                Stop::Event(_, Event::Seccomp | Event::Clone | Event::Fork | Event::Vfork) => {}
+                other => return Err(Error::other(format!("unexpected stop {other:?}"))),
+            }
+        }
+        let result = self.regs()?.rax as i64;
+        self.set_regs(&saved)?;
+        self.set_mask(mask)?;
+        Ok(result)
+    }
+
+    /// Run to the end of the system call it is in (after an exec event).
+    ///
+    /// # Errors
+    /// When the thread dies on the way.
+    pub fn finish_syscall(self) -> Result<()> {
+        self.resume_to_syscall()?;
+        match stop::wait_for(self.0)? {
+            Stop::Syscall(_) => Ok(()),
+            other => Err(Error::other(format!("unexpected stop {other:?}"))),
+        }
+    }
+}
+
+/// Wait for one particular thread's next stop.
+///
+/// # Errors
+/// ECHILD when there is no such thread.
+pub fn wait_for(pid: Pid) -> Result<Stop> {
+    stop::wait_for(pid)
+}
+
+/// Send a signal to one thread.
+///
+/// # Errors
+/// ESRCH when it is gone.
+pub fn signal_thread(pid: Pid, tid: Pid, signal: i32) -> Result<()> {
+    // SAFETY: plain system call.
+    if unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) } == -1 {
+        return Err(Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Kill a process that this monitor started.
+pub fn kill(pid: Pid, signal: i32) {
+    // SAFETY: plain system call; a process that is gone is fine.
+    unsafe { libc::kill(pid, signal) };
+}

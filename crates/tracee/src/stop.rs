@@ -1,0 +1,107 @@
+//! What waitpid reports.
+
+use std::io::{Error, Result};
+
+/// Process or thread id.
+pub type Pid = libc::pid_t;
+
+/// ptrace events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A thread was created.
+    Clone,
+    /// A process was forked.
+    Fork,
+    /// A process was vforked.
+    Vfork,
+    /// A new program was loaded.
+    Exec,
+    /// The seccomp filter asks.
+    Seccomp,
+    /// Stop of a seized thread: first stop, interrupt, or group stop (then with the signal).
+    Stop(i32),
+    /// Another event.
+    Other(i32),
+}
+
+/// One report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Exited with a status.
+    Exited(Pid, i32),
+    /// Killed by a signal (and whether it dumped core).
+    Killed(Pid, i32, bool),
+    /// About to receive a signal.
+    Signal(Pid, i32),
+    /// Start or end of a system call.
+    Syscall(Pid),
+    /// An event.
+    Event(Pid, Event),
+}
+
+impl Stop {
+    /// Whom it concerns.
+    pub fn pid(self) -> Pid {
+        match self {
+            Stop::Exited(p, _)
+            | Stop::Killed(p, _, _)
+            | Stop::Signal(p, _)
+            | Stop::Syscall(p)
+            | Stop::Event(p, _) => p,
+        }
+    }
+
+    fn decode(pid: Pid, status: i32) -> Stop {
+        if libc::WIFEXITED(status) {
+            return Stop::Exited(pid, libc::WEXITSTATUS(status));
+        }
+        if libc::WIFSIGNALED(status) {
+            return Stop::Killed(pid, libc::WTERMSIG(status), libc::WCOREDUMP(status));
+        }
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            0 if signal == libc::SIGTRAP | 0x80 => Stop::Syscall(pid),
+            0 => Stop::Signal(pid, signal),
+            libc::PTRACE_EVENT_CLONE => Stop::Event(pid, Event::Clone),
+            libc::PTRACE_EVENT_FORK => Stop::Event(pid, Event::Fork),
+            libc::PTRACE_EVENT_VFORK => Stop::Event(pid, Event::Vfork),
+            libc::PTRACE_EVENT_EXEC => Stop::Event(pid, Event::Exec),
+            libc::PTRACE_EVENT_SECCOMP => Stop::Event(pid, Event::Seccomp),
+            libc::PTRACE_EVENT_STOP => Stop::Event(pid, Event::Stop(signal)),
+            other => Stop::Event(pid, Event::Other(other)),
+        }
+    }
+}
+
+/// The next report of any child or tracee; None when there is none now.
+///
+/// # Errors
+/// ECHILD when there is nobody left.
+pub fn wait_any() -> Result<Option<Stop>> {
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) };
+    match pid {
+        -1 => Err(Error::last_os_error()),
+        0 => Ok(None),
+        p => Ok(Some(Stop::decode(p, status))),
+    }
+}
+
+/// Wait for one thread.
+///
+/// # Errors
+/// ECHILD when it is not ours.
+pub fn wait_for(pid: Pid) -> Result<Stop> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` outlives the call.
+        if unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } == pid {
+            return Ok(Stop::decode(pid, status));
+        }
+        let e = Error::last_os_error();
+        if e.raw_os_error() != Some(libc::EINTR) {
+            return Err(e);
+        }
+    }
+}

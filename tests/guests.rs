@@ -1,0 +1,244 @@
+//! Every program in `tests/guests` natively first, then as 1, 2 and 3 replicas.
+//! See `support/settings.rs` for the variables that choose and repeat, and
+//! `support/guest.rs` for what a guest's header may say.
+
+#[path = "support/guest.rs"]
+mod guest;
+mod support;
+
+use guest::Guest;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use support::{Load, Outcome, Program, TempDir, Verdicts, settings, tail};
+
+/// A guest that takes longer hangs.
+const LIMIT_S: u64 = 60;
+/// Within so many native runs, the output of a `varies` guest must differ.
+const VARIES_RUNS: usize = 40;
+/// What a report of a divergence must name.
+const REPORT_NAMES: &str = "thread group";
+
+#[test]
+fn guests() {
+    support::no_core_files();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guests");
+    std::fs::create_dir_all(&out).expect("target/guests can be made");
+    let mut verdicts = Verdicts::default();
+    let (found, headers) = guest::find(&folder);
+    let mut chosen = Vec::new();
+    for guest in found {
+        match guest {
+            Ok(guest) if settings::selected(&guest.name) => chosen.push(guest),
+            Ok(_) => {}
+            Err(e) => verdicts.add("header", "", &[e]),
+        }
+    }
+    let binaries = build_all(&chosen, |guest| guest.build(&out, headers));
+    let _load = Load::from_settings();
+    for (guest, binary) in chosen.iter().zip(binaries) {
+        let mut notes = Vec::new();
+        let failures = match binary {
+            Err(e) => vec![format!("does not build: {e}")],
+            Ok(binary) => guest
+                .args
+                .iter()
+                .flat_map(|args| try_guest(guest, &binary, args, &mut notes))
+                .collect(),
+        };
+        verdicts.add(&guest.name, &notes.join("  "), &failures);
+    }
+    verdicts.finish();
+}
+
+/// Builds on all cores; results in the order of the guests.
+fn build_all<'a>(
+    guests: &'a [Guest],
+    build: impl Fn(&'a Guest) -> Result<PathBuf, String> + Sync,
+) -> Vec<Result<PathBuf, String>> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((i, guest)) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    .and_then(|i| Some((i, guests.get(i)?)))
+                {
+                    let result = build(guest);
+                    results.lock().expect("no builder panics").push((i, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("no builder panics");
+    results.sort_by_key(|r| r.0);
+    results.into_iter().map(|r| r.1).collect()
+}
+
+/// One guest with one argument list: natively, then with each number of
+/// replicas as often as asked. Stops at the first failing number.
+fn try_guest(
+    guest: &Guest,
+    binary: &Path,
+    args: &[String],
+    notes: &mut Vec<String>,
+) -> Vec<String> {
+    let dir = TempDir::new();
+    let mut program = Program {
+        argv: vec![binary.to_string_lossy().into_owned()],
+        env: guest.env.clone(),
+        stdin: guest.stdin.clone(),
+        dir: dir.path().to_owned(),
+        send: guest.send,
+        limit: settings::limit(LIMIT_S),
+    };
+    program.argv.extend(args.iter().cloned());
+    let native = match native(guest, &program, notes) {
+        Ok(native) => native,
+        Err(failures) => return failures,
+    };
+    let mut failures = Vec::new();
+    for n in settings::replicas(&[1, 2, 3]) {
+        let program = program.under(n);
+        let mut slowest = 0;
+        for round in 1..=settings::repeat() {
+            let wrong = match program.run() {
+                Err(e) => vec![e],
+                Ok(outcome) => {
+                    slowest = slowest.max(outcome.took.as_millis());
+                    let wrong = if guest.beyond {
+                        beyond_faults(guest, &outcome)
+                    } else {
+                        faults(guest, &outcome, native.as_ref())
+                    };
+                    if wrong.is_empty() {
+                        wrong
+                    } else {
+                        with_tail(wrong, &outcome)
+                    }
+                }
+            };
+            if !wrong.is_empty() {
+                failures.push(format!("-n {n}, run {round}: {}", wrong.join("\n")));
+                failures.push(format!("repeat: {}", repeat_line(&program, &dir)));
+                break;
+            }
+        }
+        notes.push(format!("n{n} {slowest} ms"));
+    }
+    failures
+}
+
+/// The run's own folder will be gone; /tmp is there.
+fn repeat_line(program: &Program, dir: &TempDir) -> String {
+    program
+        .command_line()
+        .replace(&*dir.path().to_string_lossy(), "/tmp")
+}
+
+/// Linux is the oracle: the guest must pass natively, and vary if it says so.
+fn native(
+    guest: &Guest,
+    program: &Program,
+    notes: &mut Vec<String>,
+) -> Result<Option<Outcome>, Vec<String>> {
+    if guest.geryon_only {
+        return Ok(None);
+    }
+    let program = program.under(0);
+    let outcome = program.run().map_err(|e| vec![e])?;
+    let wrong = faults(guest, &outcome, None);
+    if !wrong.is_empty() {
+        let mut wrong = with_tail(wrong, &outcome);
+        wrong.push(format!("natively: {}", program.command_line()));
+        return Err(wrong);
+    }
+    notes.push(format!("native {} ms", outcome.took.as_millis()));
+    if guest.varies && settings::taskset().is_none() {
+        // Random addresses must not be what makes the difference.
+        let mut fixed = program.clone();
+        fixed.prefix(&["setarch", "-R"]);
+        let mut seen = BTreeSet::new();
+        for runs in 1.. {
+            seen.insert(fixed.run().map_err(|e| vec![e])?.stdout);
+            if seen.len() > 1 {
+                notes.push(format!("varies after {runs}"));
+                break;
+            }
+            if runs == VARIES_RUNS {
+                return Err(vec![format!(
+                    "{VARIES_RUNS} native runs gave the same output"
+                )]);
+            }
+        }
+    }
+    Ok(Some(outcome))
+}
+
+/// What is wrong with a run that has to be right.
+fn faults(guest: &Guest, outcome: &Outcome, native: Option<&Outcome>) -> Vec<String> {
+    let mut faults = outcome.faults();
+    if outcome.ended != guest.exit {
+        faults.push(format!(
+            "ended by {}, expected {}",
+            outcome.ended, guest.exit
+        ));
+    }
+    faults.extend(outcome.geryon_lines());
+    let token = format!("GUEST-OK {}", guest.name);
+    let lines = outcome.stdout.split(|b| *b == b'\n');
+    let mut last = lines.rev().skip(1); // behind the last new line is nothing
+    let holds = |line: &[u8]| line == token.as_bytes();
+    // A guest that waits for a signal prints READY behind its token.
+    let found = if guest.send.is_some() {
+        last.any(holds)
+    } else {
+        last.next().is_some_and(holds)
+    };
+    if !found {
+        faults.push(format!("`{token}` is not the last line of stdout"));
+    }
+    if let Some(native) = native
+        && guest.deterministic
+    {
+        faults.extend(support::difference(
+            "stdout",
+            &native.stdout,
+            &outcome.stdout,
+        ));
+        faults.extend(support::difference(
+            "stderr",
+            &native.stderr,
+            &outcome.stderr,
+        ));
+    }
+    faults
+}
+
+/// What is wrong with a run of a racy program: it may be stopped, if a report
+/// says where, but it may neither hang nor be wrong.
+fn beyond_faults(guest: &Guest, outcome: &Outcome) -> Vec<String> {
+    let right = faults(guest, outcome, None);
+    let reported = outcome
+        .geryon_lines()
+        .iter()
+        .any(|l| l.contains(REPORT_NAMES));
+    let stopped = outcome.faults().is_empty() && outcome.ended != guest.exit;
+    if right.is_empty() || (stopped && reported) {
+        Vec::new()
+    } else {
+        right
+    }
+}
+
+fn with_tail(mut faults: Vec<String>, outcome: &Outcome) -> Vec<String> {
+    for (name, bytes) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
+        if !bytes.is_empty() {
+            faults.push(format!("end of {name}:\n{}", tail(bytes)));
+        }
+    }
+    faults
+}

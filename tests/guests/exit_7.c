@@ -1,0 +1,9 @@
+// build:
+// exit: 7
+// deterministic
+// Proves: an exit status passes through.
+#include "guest.h"
+int main(void) {
+  guest_ok("exit_7");
+  return 7;
+}

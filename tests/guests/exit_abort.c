@@ -1,0 +1,9 @@
+// build:
+// exit: SIGABRT
+// deterministic
+// Proves: abort ends by SIGABRT.
+#include "guest.h"
+int main(void) {
+  guest_ok("exit_abort");
+  abort();
+}

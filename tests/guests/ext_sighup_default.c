@@ -1,0 +1,13 @@
+// build:
+// send: SIGHUP
+// exit: SIGHUP
+// deterministic
+// Proves: SIGHUP sent to the run, without a handler, ends it by that signal.
+#include "guest.h"
+int main(void) {
+  guest_ok("ext_sighup_default");
+  puts("READY");
+  fflush(stdout);
+  for (;;)
+    pause();
+}

@@ -1,0 +1,13 @@
+// build:
+// send: SIGINT
+// exit: SIGINT
+// deterministic
+// Proves: SIGINT sent to the run, without a handler, ends it by that signal.
+#include "guest.h"
+int main(void) {
+  guest_ok("ext_sigint_default");
+  puts("READY");
+  fflush(stdout);
+  for (;;)
+    pause();
+}

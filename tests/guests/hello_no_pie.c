@@ -1,0 +1,8 @@
+// build: -no-pie
+// deterministic
+// Proves: a dynamic, position-dependent program starts, prints through stdio and ends with 0.
+#include "guest.h"
+int main(void) {
+  puts("hello");
+  guest_ok("hello_no_pie");
+}

@@ -1,0 +1,43 @@
+// build:
+// deterministic
+// Proves: SIGFPE, SIGILL, SIGTRAP, SIGBUS are the replica's own; the handler
+// changes the program counter and the program goes on behind the fault.
+#include "guest.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+static volatile sig_atomic_t last, hits;
+static volatile int skip;
+static void on(int s, siginfo_t *si, void *p) {
+  (void)si;
+  last = s;
+  hits++;
+  ((ucontext_t *)p)->uc_mcontext.gregs[REG_RIP] += skip;
+}
+int main(void) {
+  struct sigaction sa = {.sa_sigaction = on, .sa_flags = SA_SIGINFO};
+  int sigs[] = {SIGFPE, SIGILL, SIGTRAP, SIGBUS, SIGSEGV};
+  for (int i = 0; i < 5; i++)
+    CHECK(sigaction(sigs[i], &sa, NULL) == 0);
+  skip = 2;
+  __asm__ volatile("xor %%ecx,%%ecx\n xor %%edx,%%edx\n mov $1,%%eax\n"
+                   ".byte 0xf7,0xf1" ::
+                       : "rax", "rcx", "rdx", "cc"); // div %ecx
+  CHECK(last == SIGFPE);
+  __asm__ volatile("ud2");
+  CHECK(last == SIGILL);
+  skip = 0;
+  __asm__ volatile("int3");
+  CHECK(last == SIGTRAP);
+  int fd = open(guest_tmp("bus"), O_CREAT | O_TRUNC | O_RDWR, 0600);
+  char *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+  CHECK(fd >= 0 && p != MAP_FAILED && unlink(guest_tmp("bus")) == 0);
+  skip = 2;
+  __asm__ volatile(".byte 0x8a,0x01" ::"c"(p) : "rax"); // mov (%rcx),%al
+  CHECK(last == SIGBUS);
+  skip = 1;
+  __asm__ volatile("hlt");
+  CHECK(last == SIGSEGV && hits == 5);
+  guest_ok("sig_sync_faults");
+}

@@ -1,0 +1,189 @@
+//! A guest: a source file in `tests/guests`, its header, its binary.
+//!
+//! The header is the leading `//` lines. `// build:` comes first (flags, may be
+//! empty); the others are optional:
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | `// cc: musl-gcc` | another compiler than gcc or g++ |
+//! | `// args: 4 1000` | arguments; one run for each such line |
+//! | `// env: NAME=value` | a variable |
+//! | `// stdin: text` | what stdin holds |
+//! | `// send: SIGINT` | sent once the guest has printed READY |
+//! | `// exit: 7`, `// exit: SIGSEGV` | expected end, else exit 0 |
+//! | `// deterministic` | stdout and stderr equal native ones |
+//! | `// varies` | natively the output differs from run to run (checked) |
+//! | `// beyond` | plain loads decide: right, or stopped with a report |
+//! | `// native: skip` | passes under Geryon only |
+//! | `// Proves: ...` | what it is good for; required |
+//!
+//! In values, `\n` is a new line and `\x20` a space.
+
+use crate::support::{Ended, SIGNALS};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// One guest, not built yet.
+pub struct Guest {
+    /// The file's name without extension; also its token's name.
+    pub name: String,
+    /// Argument lists, one for each run.
+    pub args: Vec<Vec<String>>,
+    /// Variables it wants.
+    pub env: BTreeMap<String, String>,
+    /// What stdin holds.
+    pub stdin: Option<Vec<u8>>,
+    /// The signal it waits for.
+    pub send: Option<i32>,
+    /// How it must end.
+    pub exit: Ended,
+    /// Output equals native output.
+    pub deterministic: bool,
+    /// Output differs from run to run natively.
+    pub varies: bool,
+    /// Right or stopped with a report.
+    pub beyond: bool,
+    /// Has no native run.
+    pub geryon_only: bool,
+    source: PathBuf,
+    compiler: String,
+    flags: Vec<String>,
+}
+
+fn signal_number(name: &str) -> Option<i32> {
+    SIGNALS.iter().find(|s| s.0 == name).map(|s| s.1)
+}
+
+fn unescaped(word: &str) -> String {
+    word.replace("\\n", "\n").replace("\\x20", " ")
+}
+
+/// Splits at spaces; `""` is an empty word.
+fn words(text: &str) -> Vec<String> {
+    let word = |w| {
+        if w == "\"\"" {
+            String::new()
+        } else {
+            unescaped(w)
+        }
+    };
+    text.split_whitespace().map(word).collect()
+}
+
+impl Guest {
+    /// Reads a source's header.
+    pub fn read(source: &Path) -> Result<Guest, String> {
+        let text = fs::read_to_string(source).map_err(|e| e.to_string())?;
+        let cpp = source.extension().is_some_and(|e| e == "cpp");
+        let mut guest = Guest {
+            name: source
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            stdin: None,
+            send: None,
+            exit: Ended::Exit(0),
+            deterministic: false,
+            varies: false,
+            beyond: false,
+            geryon_only: false,
+            source: source.to_owned(),
+            compiler: if cpp { "g++" } else { "gcc" }.to_owned(),
+            flags: Vec::new(),
+        };
+        if !text.starts_with("// build:") {
+            return Err("the first line is not `// build:`".to_owned());
+        }
+        let mut proves = false;
+        for line in text.lines().map_while(|l| l.strip_prefix("//")) {
+            if proves {
+                continue; // prose may hold colons
+            }
+            let (key, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.trim();
+            match key.trim() {
+                "build" => guest.flags = words(value),
+                "cc" => guest.compiler = value.to_owned(),
+                "args" => guest.args.push(words(value)),
+                "env" => {
+                    let (name, value) = value.split_once('=').ok_or("env without =")?;
+                    guest.env.insert(name.to_owned(), unescaped(value));
+                }
+                "stdin" => guest.stdin = Some(unescaped(value).into_bytes()),
+                "send" => guest.send = Some(signal_number(value).ok_or("unknown signal")?),
+                "exit" => {
+                    let signal = signal_number(value).map(Ended::Signal);
+                    let code = || value.parse().ok().map(Ended::Exit);
+                    guest.exit = signal.or_else(code).ok_or("unknown exit")?;
+                }
+                "deterministic" => guest.deterministic = true,
+                "varies" => guest.varies = true,
+                "beyond" => guest.beyond = true,
+                "native" if value == "skip" => guest.geryon_only = true,
+                "Proves" => proves = true,
+                other => return Err(format!("unknown header line `{other}`")),
+            }
+        }
+        if !proves {
+            return Err("the header does not say what it proves".to_owned());
+        }
+        if guest.args.is_empty() {
+            guest.args.push(Vec::new());
+        }
+        Ok(guest)
+    }
+
+    /// Builds it into `out` unless its binary is newer; gives the binary.
+    pub fn build(&self, out: &Path, headers: SystemTime) -> Result<PathBuf, String> {
+        let binary = out.join(&self.name);
+        let time = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
+        let source = time(&self.source).ok_or("the source is gone")?;
+        if time(&binary).is_some_and(|b| b > source && b > headers) {
+            return Ok(binary);
+        }
+        let partial = out.join(format!("{}.{}.partial", self.name, std::process::id()));
+        let mut command = Command::new(&self.compiler);
+        command
+            .args(["-O2", "-g", "-Wall", "-Wextra", "-pthread"])
+            .arg(&self.source);
+        command.arg("-o").arg(&partial).args(&self.flags);
+        let result = command
+            .output()
+            .map_err(|e| format!("cannot run {}: {e} (see tests/packages.txt)", self.compiler))?;
+        let said = String::from_utf8_lossy(&result.stderr);
+        if !result.status.success() || said.contains("warning:") {
+            return Err(format!("{command:?}\n{said}"));
+        }
+        fs::rename(&partial, &binary).map_err(|e| e.to_string())?;
+        Ok(binary)
+    }
+}
+
+/// All guests of a folder by name, and when its headers last changed.
+pub fn find(folder: &Path) -> (Vec<Result<Guest, String>>, SystemTime) {
+    let mut sources = Vec::new();
+    let mut headers = SystemTime::UNIX_EPOCH;
+    for entry in fs::read_dir(folder)
+        .expect("tests/guests is there")
+        .flatten()
+    {
+        let path = entry.path();
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("c" | "cpp") => sources.push(path),
+            Some("h") => {
+                let time = entry.metadata().and_then(|m| m.modified());
+                headers = headers.max(time.expect("a header has a time"));
+            }
+            _ => {}
+        }
+    }
+    sources.sort();
+    let read = |p: &PathBuf| Guest::read(p).map_err(|e| format!("{}: {e}", p.display()));
+    (sources.iter().map(read).collect(), headers)
+}

@@ -1,0 +1,438 @@
+//! Shared by the tests that start programs natively and under `geryon run`:
+//! one run with its time limit, the search for processes it left behind, and
+//! the command line that repeats it.
+
+mod marked;
+pub mod settings;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The line after which a program that waits for a signal may be sent it.
+pub const READY: &[u8] = b"READY\n";
+/// How often a running program is looked at.
+pub const POLL_MS: u64 = 2;
+/// Programs get this search path, whatever the caller's is.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How a program ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// By exit, with this status.
+    Exit(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Ended::Exit(code),
+            (None, Some(signal)) => Ended::Signal(signal),
+            (None, None) => panic!("neither exit status nor signal: {status:?}"),
+        }
+    }
+}
+
+/// The signals that test programs name.
+pub const SIGNALS: [(&str, i32); 10] = [
+    ("SIGHUP", libc::SIGHUP),
+    ("SIGINT", libc::SIGINT),
+    ("SIGQUIT", libc::SIGQUIT),
+    ("SIGABRT", libc::SIGABRT),
+    ("SIGKILL", libc::SIGKILL),
+    ("SIGSEGV", libc::SIGSEGV),
+    ("SIGPIPE", libc::SIGPIPE),
+    ("SIGALRM", libc::SIGALRM),
+    ("SIGTERM", libc::SIGTERM),
+    ("SIGUSR1", libc::SIGUSR1),
+];
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ended::Exit(code) => write!(f, "exit {code}"),
+            Ended::Signal(n) => match SIGNALS.iter().find(|s| s.1 == *n) {
+                Some((name, _)) => f.write_str(name),
+                None => write!(f, "signal {n}"),
+            },
+        }
+    }
+}
+
+/// One program to run, natively so far.
+#[derive(Clone)]
+pub struct Program {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Variables besides the fixed ones.
+    pub env: BTreeMap<String, String>,
+    /// What stdin holds; without it, stdin is /dev/null.
+    pub stdin: Option<Vec<u8>>,
+    /// Where it runs.
+    pub dir: PathBuf,
+    /// A signal to send to it once it has printed READY.
+    pub send: Option<i32>,
+    /// Longer than this is a hang.
+    pub limit: Duration,
+}
+
+/// What one run gave.
+pub struct Outcome {
+    /// How it ended; of a hang, what SIGKILL made of it.
+    pub ended: Ended,
+    /// All of stdout.
+    pub stdout: Vec<u8>,
+    /// All of stderr.
+    pub stderr: Vec<u8>,
+    /// State of its processes when the time was up.
+    pub hang: Option<String>,
+    /// Processes that outlived it (killed since).
+    pub strays: Vec<String>,
+    /// Wall-clock time.
+    pub took: Duration,
+}
+
+impl Outcome {
+    /// The lines on stderr that Geryon itself wrote.
+    pub fn geryon_lines(&self) -> Vec<String> {
+        String::from_utf8_lossy(&self.stderr)
+            .lines()
+            .filter(|l| l.starts_with("geryon:"))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// What is wrong with any run: it hung, or left processes behind.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if let Some(state) = &self.hang {
+            faults.push(format!("hung for {:.0?}\n{state}", self.took));
+        }
+        if !self.strays.is_empty() {
+            faults.push(format!("left behind: {}", self.strays.join("; ")));
+        }
+        faults
+    }
+}
+
+impl Program {
+    /// The same program as `replicas` replicas, or natively for 0.
+    pub fn under(&self, replicas: u32) -> Program {
+        let mut program = self.clone();
+        if replicas > 0 {
+            let geryon = settings::geryon();
+            program.argv = [&geryon, "run", "-n", &replicas.to_string(), "--"]
+                .iter()
+                .map(|s| (*s).to_owned())
+                .chain(self.argv.iter().cloned())
+                .collect();
+        }
+        if let Some(cpus) = settings::taskset() {
+            program.prefix(&["taskset", "-c", &cpus]);
+        }
+        program
+    }
+
+    /// The same program with the words of another that runs it in front.
+    pub fn prefix(&mut self, words: &[&str]) {
+        self.argv
+            .splice(0..0, words.iter().map(|s| (*s).to_owned()));
+    }
+
+    /// A shell command that does what `run` does.
+    pub fn command_line(&self) -> String {
+        let mut line = format!("cd {} && ", quoted(&self.dir.to_string_lossy()));
+        if let Some(bytes) = &self.stdin {
+            let _ = write!(
+                line,
+                "printf %s {} | ",
+                quoted(&String::from_utf8_lossy(bytes))
+            );
+        }
+        line.push_str("env");
+        for (name, value) in &self.env {
+            let _ = write!(line, " {name}={}", quoted(value));
+        }
+        for word in &self.argv {
+            let _ = write!(line, " {}", quoted(word));
+        }
+        if self.stdin.is_none() {
+            line.push_str(" </dev/null");
+        }
+        if let Some(signal) = self.send {
+            let _ = write!(line, "  # then: kill -{signal} it");
+        }
+        line
+    }
+
+    /// Runs it to its end, or to its limit, and looks for what it left behind.
+    pub fn run(&self) -> Result<Outcome, String> {
+        let mark = next_mark();
+        let mut command = Command::new(&self.argv[0]);
+        command
+            .args(&self.argv[1..])
+            .current_dir(&self.dir)
+            .env_clear();
+        command
+            .env("PATH", PATH)
+            .env("LC_ALL", "C")
+            .env("TZ", "UTC0");
+        command.env("HOME", &self.dir).env("TMPDIR", &self.dir);
+        command.envs(std::env::vars().filter(|(n, _)| n.starts_with("GERYON_")));
+        command.envs(&self.env).env(marked::VARIABLE, &mark);
+        command.stdin(if self.stdin.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let begin = Instant::now();
+        let mut child = command
+            .spawn()
+            .map_err(|e| format!("cannot start {}: {e}", self.argv[0]))?;
+        let feeder = self.feed(&mut child);
+        let stdout = Sink::of(child.stdout.take());
+        let stderr = Sink::of(child.stderr.take());
+
+        let mut to_send = self.send;
+        let mut hang = None;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
+                break status;
+            }
+            if let Some(signal) = to_send
+                && stdout.ends_with(READY)
+            {
+                marked::kill(child.id(), signal);
+                to_send = None;
+            }
+            if begin.elapsed() > self.limit {
+                hang = Some(marked::describe(&mark));
+                marked::kill_all(&mark);
+                break child.wait().map_err(|e| e.to_string())?;
+            }
+            thread::sleep(Duration::from_millis(POLL_MS));
+        };
+        let took = begin.elapsed();
+        let strays = if hang.is_some() {
+            Vec::new()
+        } else {
+            marked::strays(&mark)
+        };
+        if let Some(feeder) = feeder {
+            feeder.join().expect("the feeder does not panic");
+        }
+        let (stdout, stderr) = (stdout.finish(), stderr.finish());
+        Ok(Outcome {
+            ended: status.into(),
+            stdout,
+            stderr,
+            hang,
+            strays,
+            took,
+        })
+    }
+
+    /// Writes stdin from a thread of its own, so that no side can block.
+    fn feed(&self, child: &mut Child) -> Option<JoinHandle<()>> {
+        let bytes = self.stdin.clone()?;
+        let mut pipe = child.stdin.take().expect("stdin is a pipe");
+        // A program that leaves its input unread is not our concern.
+        Some(thread::spawn(move || drop(pipe.write_all(&bytes))))
+    }
+}
+
+/// Collects one stream while the program runs.
+struct Sink {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Sink {
+    fn of(pipe: Option<impl Read + Send + 'static>) -> Sink {
+        let mut pipe = pipe.expect("the stream is a pipe");
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&bytes);
+        let reader = thread::spawn(move || {
+            let mut chunk = [0; 64 << 10];
+            while let Ok(n @ 1..) = pipe.read(&mut chunk) {
+                shared
+                    .lock()
+                    .expect("no holder panics")
+                    .extend_from_slice(&chunk[..n]);
+            }
+        });
+        Sink { bytes, reader }
+    }
+
+    fn ends_with(&self, tail: &[u8]) -> bool {
+        self.bytes.lock().expect("no holder panics").ends_with(tail)
+    }
+
+    /// All of it; whoever could still hold the other end has been killed.
+    fn finish(self) -> Vec<u8> {
+        self.reader.join().expect("the reader does not panic");
+        std::mem::take(&mut self.bytes.lock().expect("no holder panics"))
+    }
+}
+
+fn next_mark() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!(
+        "{}-{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+/// A word as a shell would need it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A folder that is empty at first and gone at the end.
+pub struct TempDir(PathBuf);
+
+impl TempDir {
+    /// Makes one under the target directory's `tmp`.
+    pub fn new() -> TempDir {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{}", next_mark()));
+        fs::create_dir_all(&path).unwrap_or_else(|e| panic!("cannot make {path:?}: {e}"));
+        TempDir(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        // What stays is in target/tmp; the test's own verdict matters more.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// As many busy threads as there are cores, while it lives; with LOAD=1 only.
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    /// Starts them if the settings say so.
+    pub fn from_settings() -> Load {
+        let stop = Arc::new(AtomicBool::new(false));
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let count = if settings::load() { cores } else { 0 };
+        let busy = |_| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let threads = (0..count).map(busy).collect();
+        Load { stop, threads }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().expect("a busy loop does not panic");
+        }
+    }
+}
+
+/// No core files from programs that are meant to crash.
+pub fn no_core_files() {
+    let none = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: setrlimit reads one rlimit, which outlives the call.
+    let result = unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+    assert_eq!(result, 0, "setrlimit: {}", std::io::Error::last_os_error());
+}
+
+/// The verdicts of one test: a line for each case at once, all failures at the
+/// end. Written past the test harness's capture, so that progress shows.
+#[derive(Default)]
+pub struct Verdicts {
+    passed: u32,
+    failed: Vec<String>,
+}
+
+impl Verdicts {
+    /// Writes one case's line; `failures` is empty when it passed.
+    pub fn add(&mut self, name: &str, note: &str, failures: &[String]) {
+        let word = if failures.is_empty() { "ok  " } else { "FAIL" };
+        let mut text = format!("{word} {name:<28} {note}\n");
+        for failure in failures {
+            for line in failure.lines() {
+                let _ = writeln!(text, "       {line}");
+            }
+        }
+        // Nothing can be done when the terminal is gone.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        if failures.is_empty() {
+            self.passed += 1;
+        } else {
+            self.failed.push(name.to_owned());
+        }
+    }
+
+    /// The summary; panics when any case failed or none was there.
+    pub fn finish(self) {
+        let Verdicts { passed, failed } = self;
+        let text = format!("{passed} passed, {} failed\n", failed.len());
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        assert!(failed.is_empty(), "failed: {}", failed.join(" "));
+        assert!(passed > 0, "no case matches the filter");
+    }
+}
+
+/// The first difference of two outputs, in words.
+pub fn difference(name: &str, expected: &[u8], got: &[u8]) -> Option<String> {
+    if expected == got {
+        return None;
+    }
+    let at = expected.iter().zip(got).take_while(|(a, b)| a == b).count();
+    let around = |bytes: &[u8]| {
+        let part = &bytes[at.min(bytes.len())..(at + 60).min(bytes.len())];
+        String::from_utf8_lossy(part).escape_debug().to_string()
+    };
+    Some(format!(
+        "{name} differs from native at byte {at} ({} bytes, native {}): \"{}\", native \"{}\"",
+        got.len(),
+        expected.len(),
+        around(got),
+        around(expected)
+    ))
+}
+
+/// The last lines of a stream, for a failure's text.
+pub fn tail(bytes: &[u8]) -> String {
+    const LINES: usize = 12;
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}

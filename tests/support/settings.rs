@@ -1,0 +1,75 @@
+//! What the environment asks of a test run:
+//!
+//! | variable | meaning |
+//! | --- | --- |
+//! | `GUEST=part` | only the cases whose name contains it (also `CASE=part`) |
+//! | `REPLICAS=2,3` | these numbers of replicas |
+//! | `REPEAT=n` | each run n times |
+//! | `NATIVE_ONLY=1` | no Geryon at all: are the tests themselves right? |
+//! | `TASKSET=0` | everything on these cores |
+//! | `LOAD=1` | busy loops on all cores meanwhile |
+//! | `LIMIT_S=n` | what counts as a hang |
+//! | `GERYON_BIN=path` | another binary than the one cargo just built |
+
+use std::time::Duration;
+
+fn number(name: &str) -> Option<u32> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+    )
+}
+
+fn flag(name: &str) -> bool {
+    std::env::var(name).is_ok_and(|v| !v.is_empty() && v != "0")
+}
+
+/// The binary under test.
+pub fn geryon() -> String {
+    std::env::var("GERYON_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_geryon").to_owned())
+}
+
+/// Does this case's name pass the filter?
+pub fn selected(name: &str) -> bool {
+    ["GUEST", "CASE"]
+        .iter()
+        .filter_map(|variable| std::env::var(variable).ok())
+        .all(|part| name.contains(&part))
+}
+
+/// Numbers of replicas to try; none with NATIVE_ONLY.
+pub fn replicas(usual: &[u32]) -> Vec<u32> {
+    if flag("NATIVE_ONLY") {
+        return Vec::new();
+    }
+    let Ok(list) = std::env::var("REPLICAS") else {
+        return usual.to_vec();
+    };
+    let parse = |n: &str| {
+        n.trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("REPLICAS={list}"))
+    };
+    list.split(',').map(parse).collect()
+}
+
+/// How often each run is repeated.
+pub fn repeat() -> u32 {
+    number("REPEAT").unwrap_or(1)
+}
+
+/// The cores everything is bound to.
+pub fn taskset() -> Option<String> {
+    std::env::var("TASKSET").ok().filter(|v| !v.is_empty())
+}
+
+/// Are busy loops wanted meanwhile?
+pub fn load() -> bool {
+    flag("LOAD")
+}
+
+/// What counts as a hang.
+pub fn limit(usual_s: u64) -> Duration {
+    Duration::from_secs(number("LIMIT_S").map_or(usual_s, u64::from))
+}
