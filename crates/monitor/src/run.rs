@@ -429,8 +429,13 @@ impl Monitor {
         let tracee = Stopped(tid);
         let answer = match regs.orig_rax {
             rpc::MAPPED => {
+                // Calls are to be injected: this one has to be over first.
+                regs.rax = 0;
+                regs.orig_rax = u64::MAX;
+                tracee.set_regs(&regs)?;
+                tracee.finish_syscall()?;
                 self.on_mapped(tid, pid, regs.rdi, regs.rsi)?;
-                0
+                return Ok(tracee.resume(0)?);
             }
             rpc::CHILD => self.on_child(pid, regs.rdi, regs.rsi)?,
             rpc::MESSAGE => {
