@@ -319,6 +319,7 @@ pub const CASES: &[Case] = &[
             "threads",
             "--threads=4",
             "--events=500",
+            "--thread-yields=20",
             "--time=0",
             "run",
         ],

@@ -4,11 +4,11 @@ use crate::gate::{real, real_blocking};
 use crate::log::{acknowledge, confirmed, get, publish, put, remember};
 use crate::marshal::{self, Before};
 use crate::raise;
-use crate::state::{block, leads, private};
+use crate::state::{Here, block, leads, private};
 use crate::stop::diverged;
 use crate::wait::{announce, announce_end};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{Block, verify, wait, why};
+use geryon_abi::layout::{verify, wait, why};
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
 
@@ -21,7 +21,7 @@ pub mod after {
 }
 
 /// The first word of what this thread is about to do, after signals that come first.
-pub fn begin_record(b: &mut Block, frame: &mut Frame) -> u64 {
+pub fn begin_record(b: Here, frame: &mut Frame) -> u64 {
     let first = get(b);
     if kind_of(first) == kind::SIGNAL {
         raise::follow_signal_before(b, first, frame);
@@ -139,7 +139,7 @@ fn never_blocks(nr: u64) -> bool {
 }
 
 /// Leader: log the end of a call and set the result.
-pub fn complete(b: &mut Block, frame: &mut Frame, row: &Row, k: u8, digest: Option<u64>, result: i64, before: &Before) {
+pub fn complete(b: Here, frame: &mut Frame, row: &Row, k: u8, digest: Option<u64>, result: i64, before: &Before) {
     let mut detail = 0;
     let mut shown = result;
     if raise::pending(b) {
@@ -168,7 +168,7 @@ pub fn complete(b: &mut Block, frame: &mut Frame, row: &Row, k: u8, digest: Opti
 }
 
 /// Follower: the end of a call, after its first word (and digest).
-pub fn finish(b: &mut Block, frame: &mut Frame, row: &Row, first: u64) {
+pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) {
     let result = get(b) as i64;
     let detail = geryon_abi::record::detail_of(first);
     if detail & after::RESTART == 0 {
@@ -178,7 +178,7 @@ pub fn finish(b: &mut Block, frame: &mut Frame, row: &Row, first: u64) {
 }
 
 /// Both: set the result (or the restart), then deliver the signal that follows.
-fn settle(b: &mut Block, frame: &mut Frame, nr: u16, result: i64, detail: u8) {
+fn settle(b: Here, frame: &mut Frame, nr: u16, result: i64, detail: u8) {
     if detail & after::RESTART != 0 {
         frame.rax = nr as u64;
         frame.resume -= 2;

@@ -11,13 +11,13 @@
 use crate::clock::{LIFE, advance, await_tick, of_address};
 use crate::log::{get, peek, publish, put, remember};
 use crate::raise;
-use crate::state::{block, leads, private};
+use crate::state::{Here, block, leads, private};
 use crate::stop::diverged;
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, wake_at};
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::hooks as id;
-use geryon_abi::layout::{Block, ERRNO_LOCATION, wait, why};
+use geryon_abi::layout::{ERRNO_LOCATION, wait, why};
 use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
 
 const EOWNERDEAD: i32 = 130;
@@ -35,7 +35,7 @@ fn original(hook: u16) -> Function {
 
 /// Call the original while the thread is suspended.
 #[inline(always)]
-fn suspended(b: &mut Block, hook: u16, a: u64, c: u64, d: u64, e: u64) -> i32 {
+fn suspended(mut b: Here, hook: u16, a: u64, c: u64, d: u64, e: u64) -> i32 {
     b.suspend += 1;
     b.ordered = 0;
     let r = original(hook)(a, c, d, e);
@@ -49,7 +49,7 @@ fn suspended(b: &mut Block, hook: u16, a: u64, c: u64, d: u64, e: u64) -> i32 {
 /// A signal handler that interrupted a hooked function returns: be suspended again.
 pub fn resume_interrupted(rsp: u64) {
     const UC_RSP: u64 = 160;
-    let b = block();
+    let mut b = block();
     if b.interrupted_rsp != 0 {
         // SAFETY: the kernel's signal frame lies at rsp; a bad one is fatal at sigreturn anyway.
         let to = unsafe { ((rsp + UC_RSP) as *const u64).read_unaligned() };
@@ -99,7 +99,7 @@ fn tick(clock: &AtomicU32, alone: bool) -> u32 {
 }
 
 #[inline(always)]
-fn log_word(b: &mut Block, w: u64) {
+fn log_word(b: Here, w: u64) {
     put(b, w);
     remember(b, w);
     publish(b);
@@ -107,7 +107,7 @@ fn log_word(b: &mut Block, w: u64) {
 
 /// Follower: the next record of a hooked function; signals that come first run here.
 #[inline(always)]
-fn next(b: &mut Block) -> u64 {
+fn next(b: Here) -> u64 {
     loop {
         let w = get(b);
         if kind_of(w) != kind::SIGNAL {
@@ -118,7 +118,7 @@ fn next(b: &mut Block) -> u64 {
     }
 }
 
-fn expect(b: &Block, w: u64, object: u64, hook: u16) {
+fn expect(b: Here, w: u64, object: u64, hook: u16) {
     let k = kind_of(w);
     if k != kind::LOCK && k != kind::OUTCOME {
         diverged(why::KIND, b.pos - 1, [word(kind::LOCK, hook as u8, hash16(object), 0), object, 0, 0, 0, 0, 0, 0]);

@@ -1,9 +1,9 @@
 //! The thread's stream of records: the leader appends, a follower reads.
 
-use crate::state::{block, header, private};
+use crate::state::{Here, block, header, private};
 use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-use geryon_abi::layout::{Block, RING_WORDS, wait};
+use geryon_abi::layout::{RING_WORDS, wait};
 use geryon_ring::Ring;
 
 const NR_MEMBARRIER: u64 = 324;
@@ -19,7 +19,7 @@ pub fn register_barrier() {
 }
 
 #[inline(always)]
-fn ring(b: &Block) -> Ring {
+fn ring(b: Here) -> Ring {
     // SAFETY: the segment is mapped at its fixed address, and a block's slot is below MAX_THREADS.
     unsafe { Ring::of_slot(b.slot as usize) }
 }
@@ -32,7 +32,7 @@ pub fn followers() -> u32 {
 
 /// Leader: append one word.
 #[inline(always)]
-pub fn put(b: &mut Block, word: u64) {
+pub fn put(mut b: Here, word: u64) {
     if b.pos >= b.limit {
         make_room(b);
     }
@@ -42,7 +42,7 @@ pub fn put(b: &mut Block, word: u64) {
 
 /// Leader: let the followers see everything appended so far.
 #[inline(always)]
-pub fn publish(b: &Block) {
+pub fn publish(b: Here) {
     let r = ring(b);
     r.publish(b.pos);
     compiler_fence(Ordering::SeqCst);
@@ -54,7 +54,7 @@ pub fn publish(b: &Block) {
 }
 
 #[cold]
-fn make_room(b: &mut Block) {
+fn make_room(mut b: Here) {
     publish(b);
     let r = ring(b);
     let mut patience = Patience::new();
@@ -78,7 +78,7 @@ fn make_room(b: &mut Block) {
 }
 
 /// Leader: wait until every living follower has verified everything below `pos`.
-pub fn confirmed(b: &Block, pos: u64) {
+pub fn confirmed(b: Here, pos: u64) {
     let r = ring(b);
     let mut patience = Patience::new();
     let mut waited = false;
@@ -118,7 +118,7 @@ fn sleep_on_followers<'a>(r: &'a Ring, mask: u32, low: u64, word: impl Fn(usize)
 
 /// Follower: the next word.
 #[inline(always)]
-pub fn get(b: &mut Block) -> u64 {
+pub fn get(mut b: Here) -> u64 {
     if b.pos >= b.limit {
         await_record(b);
     }
@@ -132,7 +132,7 @@ pub fn get(b: &mut Block) -> u64 {
 
 /// Follower: the next word, without taking it.
 #[inline(always)]
-pub fn peek(b: &mut Block) -> u64 {
+pub fn peek(b: Here) -> u64 {
     if b.pos >= b.limit {
         await_record(b);
     }
@@ -140,7 +140,7 @@ pub fn peek(b: &mut Block) -> u64 {
 }
 
 /// Follower: the word `n` ahead, without taking it.
-pub fn view(b: &mut Block, n: u64) -> u64 {
+pub fn view(mut b: Here, n: u64) -> u64 {
     let at = b.pos;
     b.pos += n;
     let w = peek(b);
@@ -149,19 +149,19 @@ pub fn view(b: &mut Block, n: u64) -> u64 {
 }
 
 /// Follower: take `n` words that were viewed.
-pub fn take(b: &mut Block, n: u64) {
+pub fn take(b: Here, n: u64) {
     for _ in 0..n {
         get(b);
     }
 }
 
 /// The word at `pos`, for reports: it may have been overwritten by now.
-pub fn word_at(b: &Block, pos: u64) -> u64 {
+pub fn word_at(b: Here, pos: u64) -> u64 {
     ring(b).slot(pos).load(Ordering::Relaxed)
 }
 
 /// Follower: tell the leader which slots it may overwrite.
-pub fn tell_tail(b: &Block) {
+pub fn tell_tail(b: Here) {
     let r = ring(b);
     let line = &r.control().followers[private().replica as usize];
     line.tail.store(b.pos, Ordering::SeqCst);
@@ -169,7 +169,7 @@ pub fn tell_tail(b: &Block) {
 }
 
 /// Follower: everything below the present position was verified.
-pub fn acknowledge(b: &Block) {
+pub fn acknowledge(b: Here) {
     let r = ring(b);
     let line = &r.control().followers[private().replica as usize];
     line.tail.store(b.pos, Ordering::Relaxed);
@@ -184,7 +184,7 @@ fn wake_leader(r: &Ring, word: &AtomicU64) {
 }
 
 #[cold]
-fn await_record(b: &mut Block) {
+fn await_record(mut b: Here) {
     let r = ring(b);
     b.limit = r.head();
     if b.pos < b.limit {
@@ -214,7 +214,7 @@ fn await_record(b: &mut Block) {
 
 /// Take the position that this thread's slot had before (a slot's stream never starts anew).
 pub fn resume_stream(leads: bool) {
-    let b = block();
+    let mut b = block();
     let r = ring(b);
     b.limit = if leads {
         let low = r.lowest_tail(followers());
@@ -226,7 +226,8 @@ pub fn resume_stream(leads: bool) {
 
 /// Note the first word of a record that this thread has produced or consumed.
 #[inline(always)]
-pub fn remember(b: &mut Block, word: u64) {
-    b.last[(b.events & 15) as usize] = word;
+pub fn remember(mut b: Here, word: u64) {
+    let at = (b.events & 15) as usize;
+    b.last[at] = word;
     b.events += 1;
 }

@@ -4,7 +4,7 @@
 use crate::digest::Digest;
 use crate::gate::guarded;
 use crate::log::{get, put};
-use geryon_abi::layout::Block;
+use crate::state::Here;
 use geryon_abi::row::{Kind, Len, Row};
 use geryon_abi::table;
 
@@ -186,10 +186,10 @@ trait Transfer {
     fn checked_len(&mut self, len: u64) -> u64;
 }
 
-struct ToLog<'a>(&'a mut Block);
-struct FromLog<'a>(&'a mut Block);
+struct ToLog(Here);
+struct FromLog(Here);
 
-impl Transfer for ToLog<'_> {
+impl Transfer for ToLog {
     fn checked_len(&mut self, len: u64) -> u64 {
         put(self.0, len);
         len
@@ -210,7 +210,7 @@ impl Transfer for ToLog<'_> {
     }
 }
 
-impl Transfer for FromLog<'_> {
+impl Transfer for FromLog {
     fn checked_len(&mut self, _len: u64) -> u64 {
         get(self.0)
     }
@@ -268,12 +268,12 @@ pub fn before(row: &Row, args: &[u64; 6]) -> Before {
 }
 
 /// Leader: append what the call wrote.
-pub fn send(b: &mut Block, row: &Row, args: &[u64; 6], result: i64, before: &Before) {
+pub fn send(b: Here, row: &Row, args: &[u64; 6], result: i64, before: &Before) {
     walk(&mut ToLog(b), row, args, result, before);
 }
 
 /// Follower: write what the leader's call wrote.
-pub fn receive(b: &mut Block, row: &Row, args: &[u64; 6], result: i64) {
+pub fn receive(b: Here, row: &Row, args: &[u64; 6], result: i64) {
     walk(&mut FromLog(b), row, args, result, &Before::default());
 }
 

@@ -11,7 +11,7 @@ use crate::stop::{diverged, refused};
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{Block, MAX_REPLICAS, rpc as number, wait, why};
+use geryon_abi::layout::{MAX_REPLICAS, rpc as number, wait, why};
 use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
 use geryon_abi::row::Row;
 
@@ -77,7 +77,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         let tick = low_of(first);
         MEMORY.await_turn(tick);
         if !failed(result) {
-            let own = repeat(b, nr, args, result);
+            let own = repeat(nr, args, result);
             if own != result {
                 diverged(why::LOCAL, start, [ours[0], digest, own as u64, result as u64, args[0], args[1], args[2], args[3]]);
             }
@@ -110,7 +110,7 @@ fn shared_writable_file(nr: u64, args: &[u64; 6]) -> bool {
 }
 
 /// Follower: the same call, at the leader's address.
-fn repeat(_b: &Block, nr: u64, mut a: [u64; 6], result: i64) -> i64 {
+fn repeat(nr: u64, mut a: [u64; 6], result: i64) -> i64 {
     match nr {
         NR_MMAP => {
             a[0] = result as u64;

@@ -4,10 +4,10 @@
 
 use crate::gate::{real, rpc};
 use crate::log::{get, publish, put, remember};
-use crate::state::leads;
+use crate::state::{Here, leads};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{Block, MAX_PENDING, Siginfo, rpc as number};
+use geryon_abi::layout::{MAX_PENDING, Siginfo, rpc as number};
 use geryon_abi::record::{kind, word};
 
 const NR_RT_SIGACTION: u64 = 13;
@@ -15,14 +15,14 @@ const SA_RESTART: u64 = 0x1000_0000;
 
 /// A signal waits for this thread's next safe point (leader only).
 #[inline(always)]
-pub fn pending(b: &Block) -> bool {
+pub fn pending(b: Here) -> bool {
     b.pending_count.load(Ordering::Acquire) != 0
 }
 
 /// Leader, at the start of a call: if a signal waits, log it and let its handler run; the
 /// call is issued again when the handler returns, so this does not return.
 #[inline(always)]
-pub fn lead_signal_before(b: &mut Block, frame: &mut Frame) {
+pub fn lead_signal_before(b: Here, frame: &mut Frame) {
     if pending(b) {
         let first = word(kind::SIGNAL, 0, 0, 0);
         put(b, first);
@@ -33,7 +33,7 @@ pub fn lead_signal_before(b: &mut Block, frame: &mut Frame) {
 }
 
 /// Follower, at the start of a call, having read a SIGNAL record: as the leader did.
-pub fn follow_signal_before(b: &mut Block, first: u64, frame: &mut Frame) -> ! {
+pub fn follow_signal_before(b: Here, first: u64, frame: &mut Frame) -> ! {
     remember(b, first);
     reissue(frame);
     follow(b, frame)
@@ -44,11 +44,11 @@ fn reissue(frame: &mut Frame) {
 }
 
 /// At the end of a call: deliver the signal whose words come next in the log.
-pub fn deliver_now(b: &mut Block, frame: &mut Frame) -> ! {
+pub fn deliver_now(b: Here, frame: &mut Frame) -> ! {
     if leads() { lead(b, frame) } else { follow(b, frame) }
 }
 
-fn lead(b: &mut Block, frame: &mut Frame) -> ! {
+fn lead(b: Here, frame: &mut Frame) -> ! {
     let info = take(b);
     for w in info.0 {
         put(b, w);
@@ -57,7 +57,7 @@ fn lead(b: &mut Block, frame: &mut Frame) -> ! {
     deliver(frame, &info)
 }
 
-fn follow(b: &mut Block, frame: &mut Frame) -> ! {
+fn follow(b: Here, frame: &mut Frame) -> ! {
     let mut info = Siginfo([0; 16]);
     for w in &mut info.0 {
         *w = get(b);
@@ -66,7 +66,7 @@ fn follow(b: &mut Block, frame: &mut Frame) -> ! {
 }
 
 /// Oldest queued signal. The monitor only appends, while this thread is stopped.
-fn take(b: &mut Block) -> Siginfo {
+fn take(mut b: Here) -> Siginfo {
     let info = b.pending[0];
     let count = (b.pending_count.load(Ordering::Acquire) as usize).min(MAX_PENDING);
     for i in 1..count {
@@ -85,7 +85,7 @@ fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
 
 /// The result that an interrupted call shows, or None when it is to be issued again after
 /// the handler (SA_RESTART). `result` may be one of the kernel's internal restart codes.
-pub fn interrupted(b: &Block, result: i64) -> Option<i64> {
+pub fn interrupted(b: Here, result: i64) -> Option<i64> {
     match result {
         // ERESTARTSYS: depends on the handler.
         -512 => {
@@ -103,7 +103,7 @@ pub fn interrupted(b: &Block, result: i64) -> Option<i64> {
 }
 
 /// Leader, in a futex wait of a hooked function: log the signal and run its handler.
-pub fn lead_signal_in_hook(b: &mut Block, frame: &mut Frame) -> ! {
+pub fn lead_signal_in_hook(b: Here, frame: &mut Frame) -> ! {
     let first = word(kind::SIGNAL, 1, 0, 0);
     put(b, first);
     remember(b, first);
@@ -112,7 +112,7 @@ pub fn lead_signal_in_hook(b: &mut Block, frame: &mut Frame) -> ! {
 
 /// Follower, in a hooked function, on the user's stack, having read a SIGNAL record: run the
 /// handler here.
-pub fn follow_signal_here(b: &mut Block, first: u64) {
+pub fn follow_signal_here(b: Here, first: u64) {
     remember(b, first);
     let mut info = Siginfo([0; 16]);
     for w in &mut info.0 {

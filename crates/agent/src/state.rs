@@ -1,18 +1,49 @@
 //! The two structures that every function of the agent starts from.
 
 use core::arch::asm;
-use geryon_abi::layout::{Block, Header, PRIVATE_BASE, Private, SEGMENT_BASE, role};
+use core::ops::{Deref, DerefMut};
+use geryon_abi::layout::{
+    Block, Header, MAX_THREADS, PRIVATE_BASE, Private, SEGMENT_BASE, block_address, role,
+};
+
+/// This thread's block. A handle, not a reference: signal handlers and nested entries change the
+/// block while a function that holds the handle is running.
+#[derive(Clone, Copy)]
+pub struct Here(*mut Block);
+
+impl Deref for Here {
+    type Target = Block;
+    #[inline(always)]
+    fn deref(&self) -> &Block {
+        // SAFETY: `block` and `at` made it from an address in the mapped region of blocks.
+        unsafe { &*self.0 }
+    }
+}
+
+impl DerefMut for Here {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Block {
+        // SAFETY: as above; the borrow ends with the expression that uses it.
+        unsafe { &mut *self.0 }
+    }
+}
 
 /// This thread's block.
 #[inline(always)]
-pub fn block() -> &'static mut Block {
+pub fn block() -> Here {
     let this: *mut Block;
     // SAFETY: GS points to the thread's block from its first instruction on (the monitor or
     // `geryon_clone` set it), and only this thread uses it, but for atomics and the monitor.
     unsafe {
         asm!("mov {}, gs:[0]", out(reg) this, options(nostack, preserves_flags, readonly, pure));
-        &mut *this
     }
+    Here(this)
+}
+
+/// The block of a thread slot.
+pub fn block_at(slot: usize) -> Here {
+    assert!(slot < MAX_THREADS);
+    Here(block_address(slot) as *mut Block)
 }
 
 /// This process's private control structure.

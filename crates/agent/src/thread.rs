@@ -7,13 +7,13 @@ use crate::gate::{self, clone_thread, guarded, real};
 use crate::log::{get, publish, put, remember, resume_stream, tell_tail};
 use crate::marshal::Before;
 use crate::raise;
-use crate::state::{block, leads, private};
+use crate::state::{Here, block, block_at, leads, private};
 use crate::stop::diverged;
 use crate::wait::{Patience, announce, announce_end};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::{FRAME_BYTES, Frame};
-use geryon_abi::layout::{BLOCK_BYTES, Block, MAX_EXITING, MAX_THREADS, block_address, wait, why};
+use geryon_abi::layout::{BLOCK_BYTES, MAX_EXITING, MAX_THREADS, block_address, wait, why};
 use geryon_abi::record::{kind, kind_of, low_of, word};
 use geryon_abi::row::Row;
 
@@ -35,14 +35,8 @@ static HIGH: AtomicU32 = AtomicU32::new(1);
 static EXITING: [AtomicU64; MAX_EXITING] = [const { AtomicU64::new(0) }; MAX_EXITING];
 static EXITING_COUNT: AtomicU32 = AtomicU32::new(0);
 
-fn at_slot(slot: usize) -> &'static mut Block {
-    // SAFETY: the region of the blocks is mapped; a block is touched by its own thread, or by
-    // the creator while nobody owns it.
-    unsafe { &mut *(block_address(slot) as *mut Block) }
-}
-
 fn is_free(slot: usize) -> bool {
-    let b = at_slot(slot);
+    let b = block_at(slot);
     b.this == 0 || b.free.load(Ordering::Acquire) == 1
 }
 
@@ -57,7 +51,7 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
         frame.rax = EINVAL as u64;
         return;
     }
-    let b = block();
+    let mut b = block();
     private().multi = 1;
     if b.suspend == 0 {
         b.ordered = 1;
@@ -65,7 +59,7 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
     if leads() { lead_birth(b, frame) } else { follow_birth(b, frame) }
 }
 
-fn lead_birth(b: &mut Block, frame: &mut Frame) {
+fn lead_birth(b: Here, frame: &mut Frame) {
     raise::lead_signal_before(b, frame);
     let inside = LIFE.held_by(b.this);
     let tick = LIFE.enter(b.this);
@@ -84,7 +78,7 @@ fn lead_birth(b: &mut Block, frame: &mut Frame) {
     frame.rax = result as u64;
 }
 
-fn follow_birth(b: &mut Block, frame: &mut Frame) {
+fn follow_birth(b: Here, frame: &mut Frame) {
     let at = b.pos;
     let first = begin_record(b, frame);
     if kind_of(first) != kind::BIRTH {
@@ -121,7 +115,7 @@ fn store_tid(address: u64, tid: u32) {
 
 /// Really create the thread, in every replica.
 fn start(frame: &Frame, slot: usize) -> i64 {
-    let new = at_slot(slot);
+    let mut new = block_at(slot);
     let address = block_address(slot);
     let top = address + BLOCK_BYTES;
     let copy = top - FRAME_BYTES as u64;
@@ -158,7 +152,8 @@ fn start(frame: &Frame, slot: usize) -> i64 {
 
 /// First Rust code of a new thread, on its agent stack.
 #[unsafe(no_mangle)]
-extern "C" fn geryon_thread_started(b: &mut Block) {
+extern "C" fn geryon_thread_started(_block: u64) {
+    let b = block();
     resume_stream(leads());
     greet(b);
     // SAFETY: the creator put the frame there.
@@ -172,7 +167,7 @@ extern "C" fn geryon_thread_started(b: &mut Block) {
 }
 
 /// The first record of a thread or process carries the id that the program sees.
-pub fn greet(b: &mut Block) {
+pub fn greet(mut b: Here) {
     b.own_tid = real(NR_GETTID, [0; 6]) as u32;
     if leads() {
         b.shown_tid = b.own_tid;
@@ -222,7 +217,7 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
     gate::exit(b.this, frame.rdi)
 }
 
-fn announce_exit(b: &Block) {
+fn announce_exit(b: Here) {
     ALIVE.fetch_sub(1, Ordering::AcqRel);
     if b.clear_tid == 0 {
         return;
@@ -269,9 +264,9 @@ pub fn await_exits() {
 pub fn alone() {
     ALIVE.store(1, Ordering::Relaxed);
     EXITING_COUNT.store(0, Ordering::Relaxed);
-    let me = block();
+    let mut me = block();
     for s in 0..HIGH.load(Ordering::Relaxed) as usize {
-        let b = at_slot(s);
+        let mut b = block_at(s);
         b.pos = 0;
         b.limit = 0;
         if s as u32 != me.slot {
@@ -284,7 +279,7 @@ pub fn alone() {
 
 /// set_tid_address: local effect everywhere, the leader's id as the result.
 pub fn set_tid_address(frame: &mut Frame, row: &'static Row) {
-    let b = block();
+    let mut b = block();
     b.clear_tid = frame.rdi;
     if private().tid_offset == 0 && b.slot == 0 {
         let base: u64;
@@ -364,7 +359,9 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
         let mut nap = args;
         nap[3] = NAP.as_ptr() as u64;
         if command == WAIT_BITSET {
-            nap[1] = args[1] & !CMD_MASK;
+            // The plain form takes a relative time, and no flag for another clock.
+            const PRIVATE: u64 = 128;
+            nap[1] = args[1] & PRIVATE;
         }
         announce(wait::KERNEL, row.nr as u64, args[0]);
         let r = real(row.nr as u64, nap);
@@ -375,7 +372,7 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
 
 /// A futex wait that is not logged. A signal that ends it is: its handler runs on top of the
 /// hooked function, and what the wait returns then is as the kernel would have it.
-fn wait_in_kernel(b: &mut Block, frame: &mut Frame, row: &Row, args: [u64; 6]) {
+fn wait_in_kernel(mut b: Here, frame: &mut Frame, row: &Row, args: [u64; 6]) {
     loop {
         announce(wait::KERNEL, row.nr as u64, args[0]);
         let r = gate::real_blocking(row.nr as u64, args);

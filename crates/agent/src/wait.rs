@@ -50,7 +50,7 @@ impl Patience {
 /// Say in the thread's block what it waits for, for the watchdog and for reports.
 #[inline(always)]
 pub fn announce(why: u32, what: u64, value: u64) {
-    let b = block();
+    let mut b = block();
     b.waiting_for = what;
     b.waiting_value = value;
     b.waiting.store(why, Ordering::Relaxed);

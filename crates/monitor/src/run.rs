@@ -365,12 +365,13 @@ impl Monitor {
         let id = self.next_group;
         self.next_group += 1;
         let start = installer.start;
+        let mask = tracee.mask()?;
         for r in (0..replicas as usize).filter(|r| *r != leader && alive & (1 << *r) != 0) {
             let copy = installer.copy()?;
             members[r] = Some(copy);
             let copied = RemoteMemory::open(copy)?;
             Installer { tracee: Stopped(copy), memory: &copied, image: &self.image, start }
-                .become_copy(Identity { replica: r as u32, ..identity })?;
+                .become_copy(Identity { replica: r as u32, ..identity }, mask)?;
             self.processes.insert(
                 copy,
                 Process { group: Some(id), replica: r, memory: Some(copied), parent: None, threads: 1 },

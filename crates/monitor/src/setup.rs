@@ -151,7 +151,9 @@ impl Installer<'_> {
     ///
     /// # Errors
     /// When its memory cannot be written.
-    pub fn become_copy(&self, id: Identity) -> Result<()> {
+    pub fn become_copy(&self, id: Identity, mask: u64) -> Result<()> {
+        // It was born while all signals were blocked for the injected call.
+        self.tracee.set_mask(mask)?;
         self.take_identity(id)?;
         self.tracee.set_regs(&self.start)?;
         Ok(())
