@@ -1,16 +1,63 @@
-//! The command line.
-fn main() {
-    let args: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    let n: u32 = args[0].to_str().unwrap().parse().unwrap();
-    let o = geryon_monitor::Options {
-        replicas: n,
-        program: args[1].clone().into(),
-        args: args[1..].to_vec(),
-        verify: geryon_monitor::Verify::Output,
-        report: None,
-        sabotage: None,
-        patch: std::env::var_os("NOPATCH").is_none(),
+//! The command line of Geryon.
+
+mod doctor;
+mod program;
+mod run;
+mod syscalls;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Geryon's own failures end with this status, as those of `env` and `timeout` do.
+pub const OWN_FAILURE: u8 = 125;
+
+/// Runs N replicas of one unmodified multithreaded program: the same input, the leader's thread
+/// order in the followers, and only confirmed output leaves.
+#[derive(Parser)]
+#[command(name = "geryon", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a program as replicas.
+    Run(run::Args),
+    /// Print how each system call is treated.
+    Syscalls {
+        /// A call's name or number.
+        name: Option<String>,
+        /// Count what is supported, partly supported and refused.
+        #[arg(long, conflicts_with = "name")]
+        summary: bool,
+        /// Print the page docs/syscalls.md.
+        #[arg(long, conflicts_with_all = ["name", "summary"])]
+        markdown: bool,
+    },
+    /// Tell whether this machine allows what Geryon needs.
+    Doctor,
+    /// Measure: native, N uncoordinated copies, and Geryon, interleaved.
+    Bench(geryon_bench::Options),
+}
+
+fn main() -> ExitCode {
+    // clap prints usage errors itself and exits with 2.
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Run(args) => return run::main(args),
+        Command::Syscalls { markdown: true, .. } => {
+            print!("{}", syscalls::markdown());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Syscalls { name, summary, .. } => {
+            syscalls::run(name.as_deref(), summary).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),
+        Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),
     };
-    let r = geryon_monitor::run(o);
-    eprintln!("{r:?}");
+    result.unwrap_or_else(|e| {
+        eprintln!("geryon: {e:#}");
+        ExitCode::from(OWN_FAILURE)
+    })
 }

@@ -448,7 +448,31 @@ extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64) {
         return wide(s, d, at);
     }
     let compares = matches!(d.op, op::CMPXCHG | op::CMPXCHG8B);
+    if toggles_own_cancellation(s, d, at) {
+        let (expected, new) = compare_operands(s, d);
+        let seen = exchange(at, d.size, expected, new);
+        return apply_cmpxchg(d, s, expected, seen);
+    }
     if leads() { lead(s, d, at, compares) } else { follow(s, d, at, compares) }
+}
+
+/// Around every cancellable call glibc sets and clears the "asynchronous" bit of the thread's own
+/// descriptor. Nobody else looks at it unless pthread_cancel is used, and how often a wait loops
+/// is each replica's own affair: no order.
+fn toggles_own_cancellation(s: &Saved, d: &Descriptor, at: u64) -> bool {
+    /// Bytes of glibc's thread descriptor, from the thread pointer on.
+    const DESCRIPTOR: u64 = 0x900;
+    const ASYNCHRONOUS: u64 = 2;
+    if d.op != op::CMPXCHG || d.size != 4 {
+        return false;
+    }
+    let base: u64;
+    // SAFETY: reads a register.
+    unsafe {
+        core::arch::asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags));
+    }
+    let (expected, new) = compare_operands(s, d);
+    at.wrapping_sub(base) < DESCRIPTOR && expected ^ new == ASYNCHRONOUS
 }
 
 fn compare_operands(s: &Saved, d: &Descriptor) -> (u64, u64) {

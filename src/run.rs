@@ -1,0 +1,130 @@
+//! `geryon run`: flags to options, outcome to exit status.
+
+use crate::{OWN_FAILURE, program};
+use clap::ValueEnum;
+use geryon_abi::layout::{MAX_REPLICAS, sabotage};
+use geryon_monitor::{Options, Outcome, Sabotage, Verify};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What was typed.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Number of replicas. One: no redundancy, for comparison. Two: differences are detected.
+    /// Three or more: the faulty replica is named and left out.
+    #[arg(short = 'n', long = "replicas", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_REPLICAS as i64))]
+    replicas: u32,
+    /// What has to be confirmed by the replicas before it happens.
+    #[arg(long, value_enum, default_value_t = VerifyFlag::Output)]
+    verify: VerifyFlag,
+    /// Write the report of a divergence to this file, too, as JSON.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Do not rewrite code: every call traps (slow; for comparison and for finding faults).
+    #[arg(long, hide = true)]
+    no_patch: bool,
+    /// Make one replica misbehave at an output call: REPLICA:KIND:N (for tests).
+    #[arg(long, hide = true, value_parser = parse_sabotage)]
+    sabotage: Option<Sabotage>,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// `--verify`.
+#[derive(Clone, Copy, ValueEnum)]
+enum VerifyFlag {
+    /// Outputs are confirmed before they happen; inputs run ahead.
+    Output,
+    /// Every call but those private to a process is a rendezvous.
+    All,
+    /// The leader runs ahead; differences are found after the fact.
+    Async,
+}
+
+fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let [replica, what, at] = parts[..] else {
+        return Err("expected REPLICA:KIND:N".into());
+    };
+    let what = match what {
+        "argument" => sabotage::ARGUMENT,
+        "content" => sabotage::CONTENT,
+        "order" => sabotage::ORDER,
+        "extra" => sabotage::EXTRA,
+        "crash" => sabotage::CRASH,
+        "hang" => sabotage::HANG,
+        _ => return Err("KIND is argument, content, order, extra, crash or hang".into()),
+    };
+    let replica = replica.parse().map_err(|_| "REPLICA is a number, counted from 0")?;
+    let at = at.parse().map_err(|_| "N is a number, counted from 1")?;
+    Ok(Sabotage { replica, what, at })
+}
+
+/// Run and exit as the program did.
+pub fn main(args: Args) -> ExitCode {
+    let program = match program::find(&args.command[0]) {
+        Ok(p) => p,
+        Err(e) => {
+            eprintln!("geryon: {}", e.message);
+            return ExitCode::from(e.status);
+        }
+    };
+    if let Some(e) = args.report.as_deref().and_then(unwritable) {
+        eprintln!("geryon: {e}");
+        return ExitCode::from(OWN_FAILURE);
+    }
+    let options = Options {
+        replicas: args.replicas,
+        program,
+        args: args.command,
+        verify: match args.verify {
+            VerifyFlag::Output => Verify::Output,
+            VerifyFlag::All => Verify::All,
+            VerifyFlag::Async => Verify::Async,
+        },
+        report: args.report,
+        sabotage: args.sabotage,
+        patch: !args.no_patch,
+    };
+    match geryon_monitor::run(options) {
+        Ok(Outcome::Exited(code)) => ExitCode::from(code as u8),
+        Ok(Outcome::Killed(signal)) => die_of(signal),
+        Ok(Outcome::Diverged) => ExitCode::from(OWN_FAILURE),
+        Err(e) => {
+            eprintln!("geryon: {e:#}");
+            ExitCode::from(OWN_FAILURE)
+        }
+    }
+}
+
+/// A report that could not be written at the end would be lost: look before starting.
+fn unwritable(path: &std::path::Path) -> Option<String> {
+    let existed = path.exists();
+    let opened = std::fs::File::options().append(true).create(true).open(path);
+    if !existed && opened.is_ok() {
+        // Nothing to report yet: leave no empty file behind.
+        let _ = std::fs::remove_file(path);
+    }
+    opened.err().map(|e| {
+        format!("cannot write the report to {}: {e}\n  try: another --report FILE, in a directory that you may write to", path.display())
+    })
+}
+
+/// Die as the program did, so that a shell sees the same.
+fn die_of(signal: i32) -> ExitCode {
+    // SAFETY: plain calls; the process has nothing left to do.
+    unsafe {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+    ExitCode::from((128 + signal) as u8)
+}
