@@ -7,7 +7,7 @@
 mod probe;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::thread::available_parallelism;
 
 /// The oldest kernel with all that is used; the youngest of it are FSGSBASE and
@@ -55,12 +55,13 @@ impl Outcome {
 
 /// Prints one line for each check. False when one of them failed.
 pub fn run() -> anyhow::Result<bool> {
+    let mut out = io::stdout().lock();
     let mut able = true;
     let mut checks = required();
     checks.extend(wanted());
     for (name, outcome) in checks {
         able &= !matches!(outcome, Outcome::Fail(..));
-        println!("{}", outcome.line(name));
+        writeln!(out, "{}", outcome.line(name))?;
     }
     Ok(able)
 }

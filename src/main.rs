@@ -3,6 +3,7 @@
 mod doctor;
 mod program;
 mod run;
+mod streams;
 mod syscalls;
 
 use clap::{Parser, Subcommand};

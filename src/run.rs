@@ -1,6 +1,6 @@
 //! `geryon run`: flags to options, outcome to exit status.
 
-use crate::{OWN_FAILURE, program};
+use crate::{OWN_FAILURE, program, streams};
 use clap::ValueEnum;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
 use geryon_monitor::{Options, Outcome, Sabotage, Verify};
@@ -29,7 +29,11 @@ pub struct Args {
     #[arg(long, hide = true, value_parser = parse_sabotage)]
     sabotage: Option<Sabotage>,
     /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        value_name = "PROGRAM"
+    )]
     command: Vec<OsString>,
 }
 
@@ -58,7 +62,9 @@ fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
         "hang" => sabotage::HANG,
         _ => return Err("KIND is argument, content, order, extra, crash or hang".into()),
     };
-    let replica = replica.parse().map_err(|_| "REPLICA is a number, counted from 0")?;
+    let replica = replica
+        .parse()
+        .map_err(|_| "REPLICA is a number, counted from 0")?;
     let at = at.parse().map_err(|_| "N is a number, counted from 1")?;
     Ok(Sabotage { replica, what, at })
 }
@@ -89,6 +95,7 @@ pub fn main(args: Args) -> ExitCode {
         sabotage: args.sabotage,
         patch: !args.no_patch,
     };
+    streams::close_again_at_exec();
     match geryon_monitor::run(options) {
         Ok(Outcome::Exited(code)) => ExitCode::from(code as u8),
         Ok(Outcome::Killed(signal)) => die_of(signal),
@@ -103,7 +110,10 @@ pub fn main(args: Args) -> ExitCode {
 /// A report that could not be written at the end would be lost: look before starting.
 fn unwritable(path: &std::path::Path) -> Option<String> {
     let existed = path.exists();
-    let opened = std::fs::File::options().append(true).create(true).open(path);
+    let opened = std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(path);
     if !existed && opened.is_ok() {
         // Nothing to report yet: leave no empty file behind.
         let _ = std::fs::remove_file(path);
@@ -117,7 +127,10 @@ fn unwritable(path: &std::path::Path) -> Option<String> {
 fn die_of(signal: i32) -> ExitCode {
     // SAFETY: plain calls; the process has nothing left to do.
     unsafe {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::signal(signal, libc::SIG_DFL);
         let mut set = std::mem::zeroed();

@@ -45,3 +45,7 @@ hooks! {
     COND_DESTROY = 33, "pthread_cond_destroy";
     BARRIER_DESTROY = 34, "pthread_barrier_destroy";
 }
+
+/// Functions that are replaced as a whole: their first bytes are jumped to from inside, so that
+/// there is no original to call.
+pub static REPLACED: &[u16] = &[RW_TRYRDLOCK, SEM_TRYWAIT];

@@ -2,7 +2,8 @@
 //!
 //! The addresses are constants because the seccomp filter, which is inherited for ever,
 //! names the agent's gate. They lie in a range that the kernel hands out neither to
-//! programs (0x55..), nor to mappings (0x7f..), nor to non-PIE images.
+//! programs (0x55..), nor to mappings (0x7f..), nor to non-PIE images; a program that asks
+//! for it by a fixed address is refused.
 
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -11,17 +12,17 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub const ABI_VERSION: u32 = 1;
 
 /// The agent's image (text, then data).
-pub const AGENT_BASE: u64 = 0x2000_0000_0000;
+pub const AGENT_BASE: u64 = 0x2fe5_0000_0000;
 /// [`Private`], one for each process, private memory.
-pub const PRIVATE_BASE: u64 = 0x2000_1000_0000;
+pub const PRIVATE_BASE: u64 = 0x2fe5_1000_0000;
 /// Bytes reserved for [`Private`].
 pub const PRIVATE_BYTES: u64 = 0x10_0000;
 /// The thread blocks, private memory.
-pub const BLOCKS_BASE: u64 = 0x2000_2000_0000;
+pub const BLOCKS_BASE: u64 = 0x2fe5_2000_0000;
 /// One thread block with its agent stack.
 pub const BLOCK_BYTES: u64 = 0x1_0000;
 /// The group's shared segment: header, then one ring for each thread.
-pub const SEGMENT_BASE: u64 = 0x2000_8000_0000;
+pub const SEGMENT_BASE: u64 = 0x2fe5_8000_0000;
 /// Threads alive at one moment in one process.
 pub const MAX_THREADS: usize = 512;
 /// Replicas of one run.
@@ -325,6 +326,14 @@ pub mod why {
     pub const OUTCOME: u32 = 4;
     /// A local operation failed here that succeeded in the leader.
     pub const LOCAL: u32 = 5;
+}
+
+/// One past the last address that belongs to Geryon in a replica.
+pub const RESERVED_END: u64 = SEGMENT_BASE + SEGMENT_BYTES;
+
+/// Does `[start, start + len)` touch what belongs to Geryon?
+pub const fn touches_reserved(start: u64, len: u64) -> bool {
+    start < RESERVED_END && start.saturating_add(len) > AGENT_BASE
 }
 
 /// Address of thread block `slot`.

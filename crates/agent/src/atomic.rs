@@ -681,6 +681,9 @@ extern "C" fn geryon_on_value(which: u64, regs: &mut ValueRegs) {
 
 fn value(which: u64) -> u64 {
     let b = block();
+    if b.suspend != 0 {
+        return if which == 2 { random() } else { ticks() };
+    }
     let ours = word(kind::VALUE, which as u8 + 1, 0xffff, 0);
     if leads() {
         let v = if which == 2 { random() } else { ticks() };

@@ -37,6 +37,7 @@ pub mod nr {
     pub const SET_TID_ADDRESS: u64 = 218;
     pub const EXIT_GROUP: u64 = 231;
     pub const TGKILL: u64 = 234;
+    pub const SIGALTSTACK: u64 = 131;
     pub const WAITID: u64 = 247;
     pub const OPENAT: u64 = 257;
     pub const DUP3: u64 = 292;
@@ -49,6 +50,13 @@ pub mod nr {
 #[unsafe(no_mangle)]
 extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     let number = frame.rax;
+    if crate::state::block().suspend != 0 && number != nr::FUTEX && number != nr::RT_SIGRETURN {
+        // Inside the original of a hooked function (its clock for a timeout, a yield): how often
+        // that asks is each replica's own affair; the function's outcome is what is logged.
+        frame.rax = crate::gate::real_blocking(number, frame.args()) as u64;
+        frame.pad = frame.rflags();
+        return;
+    }
     match table::row(number) {
         Some(row) => dispatch(frame, row),
         None => {
@@ -75,6 +83,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::FUTEX => thread::futex(frame, row),
         nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
+        nr::SIGALTSTACK => sigaltstack(frame),
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
         nr::CLOSE | nr::DUP2 | nr::DUP3 | nr::CLOSE_RANGE => process::close(frame, row),
@@ -121,6 +130,28 @@ fn only_reads(flags: u64) -> bool {
     const TRUNC: u64 = 0o1000;
     const TMPFILE: u64 = 0o20_000_000;
     flags & (ACCMODE | CREAT | TRUNC | TMPFILE) == 0
+}
+
+/// The kernel sees the agent's stack pointer: whether the program is on its alternate stack is
+/// decided here, by the program's.
+fn sigaltstack(frame: &mut Frame) {
+    const ON_STACK: u32 = 1;
+    const EPERM: i64 = -1;
+    let args = frame.args();
+    let mut now = [0u64; 3];
+    real(nr::SIGALTSTACK, [0, now.as_mut_ptr() as u64, 0, 0, 0, 0]);
+    let on_it = now[2] != 0 && frame.rsp.wrapping_sub(now[0]) <= now[2] && frame.rsp > now[0];
+    if on_it && args[0] != 0 {
+        frame.rax = EPERM as u64;
+        return;
+    }
+    let result = real(nr::SIGALTSTACK, args);
+    if result == 0 && on_it && args[1] != 0 {
+        let flags = (args[1] + 8) as *mut u32;
+        // SAFETY: the kernel has just written the structure.
+        unsafe { flags.write_unaligned(flags.read_unaligned() | ON_STACK) };
+    }
+    frame.rax = result as u64;
 }
 
 fn arch_prctl(frame: &mut Frame) {

@@ -18,10 +18,12 @@ use crate::wait::{Patience, announce, announce_end, wake_at};
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::hooks as id;
 use geryon_abi::layout::{ERRNO_LOCATION, wait, why};
-use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
+use geryon_abi::record::{detail_of, kind, kind_of, low_of, short_of, word};
 
 const EOWNERDEAD: i32 = 130;
 const EINTR: i32 = 4;
+/// Bit of a LOCK record's detail: the call returned EOWNERDEAD.
+const OWNER_DIED: u8 = 0x80;
 
 type Function = extern "C" fn(u64, u64, u64, u64) -> i32;
 
@@ -123,7 +125,7 @@ fn expect(b: Here, w: u64, object: u64, hook: u16) {
     if k != kind::LOCK && k != kind::OUTCOME {
         diverged(why::KIND, b.pos - 1, [word(kind::LOCK, hook as u8, hash16(object), 0), object, 0, 0, 0, 0, 0, 0]);
     }
-    if short_of(w) != hash16(object) || geryon_abi::record::detail_of(w) != hook as u8 {
+    if short_of(w) != hash16(object) || detail_of(w) & !OWNER_DIED != hook as u8 {
         diverged(why::SITE, b.pos - 1, [word(kind::LOCK, hook as u8, hash16(object), 0), object, 0, 0, 0, 0, 0, 0]);
     }
 }
@@ -136,7 +138,8 @@ fn acquire(hook: u16, sure: u16, object: u64, clock: (&AtomicU32, bool), a: [u64
         let r = suspended(b, hook, object, a[0], a[1], a[2]);
         if r == 0 || r == EOWNERDEAD {
             let t = tick(clock.0, clock.1);
-            log_word(b, word(kind::LOCK, hook as u8, hash16(object), t));
+            let died = if r == 0 { 0 } else { OWNER_DIED };
+            log_word(b, word(kind::LOCK, hook as u8 | died, hash16(object), t));
         } else {
             log_word(b, word(kind::OUTCOME, hook as u8, hash16(object), r as u32));
         }
@@ -149,10 +152,43 @@ fn acquire(hook: u16, sure: u16, object: u64, clock: (&AtomicU32, bool), a: [u64
         }
         let t = low_of(w);
         await_tick(clock.0, t);
+        if sure == id::MUTEX_LOCK {
+            prepare_owned(object, detail_of(w) & OWNER_DIED != 0);
+        }
         let r = suspended(b, sure, object, 0, 0, 0);
         advance(clock.0, t.wrapping_add(1));
         r
     }
+}
+
+/// Follower: robust and priority-inheriting mutexes hold the leader's thread ids, which the
+/// kernel would compare with ours: never let it. Wait for the owner here, and leave the mark of a
+/// dead owner as the kernel would have.
+fn prepare_owned(m: u64, owner_died: bool) {
+    const KIND: u64 = 16;
+    const ROBUST_PI: u32 = 16 | 32;
+    const TID: u32 = 0x3fff_ffff;
+    const FUTEX_OWNER_DIED: u32 = 0x4000_0000;
+    if word_at(m + KIND).load(Ordering::Relaxed) & ROBUST_PI == 0 {
+        return;
+    }
+    let lock = word_at(m);
+    if owner_died {
+        lock.store(FUTEX_OWNER_DIED, Ordering::SeqCst);
+        return;
+    }
+    announce(wait::VALUE, m, 0);
+    let mut patience = Patience::new();
+    loop {
+        let owner = lock.load(Ordering::Acquire) & TID;
+        if owner == 0 || owner == own_tid(private().tid_offset) {
+            break;
+        }
+        if patience.spend() {
+            patience = Patience::new();
+        }
+    }
+    announce_end();
 }
 
 /// The same for functions that return -1 and set errno.
@@ -410,12 +446,71 @@ macro_rules! rwlock {
 rwlock! {
     rw_rdlock = RW_RDLOCK, RW_RDLOCK;
     rw_wrlock = RW_WRLOCK, RW_WRLOCK;
-    rw_tryrdlock = RW_TRYRDLOCK, RW_RDLOCK;
     rw_trywrlock = RW_TRYWRLOCK, RW_WRLOCK;
     rw_timedrdlock = RW_TIMEDRDLOCK, RW_RDLOCK;
     rw_timedwrlock = RW_TIMEDWRLOCK, RW_WRLOCK;
     rw_clockrdlock = RW_CLOCKRDLOCK, RW_RDLOCK;
     rw_clockwrlock = RW_CLOCKWRLOCK, RW_WRLOCK;
+}
+
+/// A time long past, for the functions below.
+static PAST: [u64; 2] = [0, 0];
+
+/// Replaced, not wrapped: glibc's loops back into its first bytes, which leaves no room for a jump.
+/// A timed lock whose time is over does the same.
+extern "C" fn rw_tryrdlock(l: u64) -> i32 {
+    const EBUSY: i32 = 16;
+    let past = PAST.as_ptr() as u64;
+    let b = block();
+    if b.ordered == 0 {
+        let r = original(id::RW_TIMEDRDLOCK)(l, past, 0, 0);
+        return if r == 0 { 0 } else { EBUSY };
+    }
+    if leads() {
+        let r = suspended(b, id::RW_TIMEDRDLOCK, l, past, 0, 0);
+        if r == 0 {
+            let t = tick(rw_clock(l).0, false);
+            log_word(b, word(kind::LOCK, id::RW_TRYRDLOCK as u8, hash16(l), t));
+            return 0;
+        }
+        log_word(b, word(kind::OUTCOME, id::RW_TRYRDLOCK as u8, hash16(l), EBUSY as u32));
+        return EBUSY;
+    }
+    acquire(id::RW_TRYRDLOCK, id::RW_RDLOCK, l, rw_clock(l), [0; 3])
+}
+
+/// Replaced for the same reason.
+extern "C" fn sem_trywait(s: u64) -> i32 {
+    const EAGAIN: u32 = 11;
+    let past = PAST.as_ptr() as u64;
+    let b = block();
+    let attempt = || {
+        let r = original(id::SEM_TIMEDWAIT)(s, past, 0, 0);
+        if r != 0 {
+            if let Some(p) = errno() {
+                p.store(EAGAIN, Ordering::Relaxed);
+            }
+        }
+        r
+    };
+    if b.ordered == 0 {
+        return attempt();
+    }
+    if !leads() {
+        return acquire_errno(id::SEM_TRYWAIT, id::SEM_WAIT, s, [0; 3]);
+    }
+    let clock = &of_address(s).clock;
+    let r = suspended(b, id::SEM_TIMEDWAIT, s, past, 0, 0);
+    if r == 0 {
+        let t = tick(clock, false);
+        log_word(b, word(kind::LOCK, id::SEM_TRYWAIT as u8, hash16(s), t));
+        return 0;
+    }
+    if let Some(p) = errno() {
+        p.store(EAGAIN, Ordering::Relaxed);
+    }
+    log_word(b, word(kind::OUTCOME, id::SEM_TRYWAIT as u8, hash16(s), EAGAIN));
+    r
 }
 
 extern "C" fn rw_unlock(l: u64) -> i32 {
@@ -441,7 +536,6 @@ macro_rules! semaphore {
 
 semaphore! {
     sem_wait = SEM_WAIT;
-    sem_trywait = SEM_TRYWAIT;
     sem_timedwait = SEM_TIMEDWAIT;
     sem_clockwait = SEM_CLOCKWAIT;
 }

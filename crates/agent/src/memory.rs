@@ -11,7 +11,7 @@ use crate::stop::{diverged, refused};
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{MAX_REPLICAS, rpc as number, wait, why};
+use geryon_abi::layout::{touches_reserved, MAX_REPLICAS, rpc as number, wait, why};
 use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
 use geryon_abi::row::Row;
 
@@ -31,6 +31,7 @@ const PROT_EXEC: u64 = 4;
 const MREMAP_MAYMOVE: u64 = 1;
 const MREMAP_FIXED: u64 = 2;
 const ENODEV: i64 = -19;
+const EINVAL: i64 = -22;
 
 /// mmap, munmap, mremap, brk.
 pub fn ordered(frame: &mut Frame, row: &Row) {
@@ -38,6 +39,11 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     let nr = row.nr as u64;
     let digest = marshal::digest(row, &args);
     let b = block();
+    if claims_reserved(nr, &args) {
+        refused(nr, 0);
+        frame.rax = EINVAL as u64;
+        return;
+    }
     if nr == NR_BRK && private().env_injected != 0 {
         remove_injected_env();
     }
@@ -94,6 +100,16 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
     frame.rax = result as u64;
+}
+
+/// Would the call take memory that belongs to Geryon?
+fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
+    match nr {
+        NR_MMAP => a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && touches_reserved(a[0], a[1]),
+        NR_MREMAP => touches_reserved(a[0], a[1]) || (a[3] & MREMAP_FIXED != 0 && touches_reserved(a[4], a[2])),
+        NR_BRK => false,
+        _ => touches_reserved(a[0], a[1]),
+    }
 }
 
 fn failed(result: i64) -> bool {

@@ -247,7 +247,8 @@ pub fn await_exits() {
                 // SAFETY: inside `guarded`.
                 tid = unsafe { (address as *const u32).read_volatile() };
             });
-            if !there || tid == 0 {
+            // glibc counts a descriptor as free from 0 downwards (-1: joined).
+            if !there || tid as i32 <= 0 {
                 break;
             }
             announce(wait::VALUE, address, 0);

@@ -10,6 +10,9 @@ use geryon_tracee::{RemoteMemory, Stopped};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+/// Room for one `jmp [rip]` with its address.
+const STUB_BYTES: u64 = 16;
+
 /// One executable file mapping of a process.
 #[derive(Clone, Debug)]
 pub struct CodeMap {
@@ -75,7 +78,8 @@ pub fn patch(
     if !planned.plan.windows.iter().any(|w| range.contains(&w.start)) {
         return Ok(());
     }
-    let len = (planned.plan.trampoline_len() as u64).next_multiple_of(4096);
+    let stubs = (planned.plan.trampoline_len() as u64).next_multiple_of(16);
+    let len = (stubs + STUB_BYTES * planned.replaced.len() as u64).next_multiple_of(4096);
     let key = (map.start, map.end);
     let known = areas.by_code.get(&key).copied();
     let area = match known {
@@ -93,7 +97,21 @@ pub fn patch(
             a
         }
     };
-    let Ok(emitted) = planned.plan.emit(bias, area, &image.entries, Some(range)) else { return Ok(()) };
+    let Ok(mut emitted) = planned.plan.emit(bias, area, &image.entries, Some(range.clone())) else { return Ok(()) };
+    for (n, (id, at)) in planned.replaced.iter().enumerate().filter(|(_, (_, at))| range.contains(at)) {
+        let stub = area + stubs + STUB_BYTES * n as u64;
+        // jmp [rip]; address
+        let mut bytes = vec![0xff, 0x25, 0, 0, 0, 0];
+        bytes.extend(image.entries.hooks[usize::from(*id)].to_le_bytes());
+        memory.write(stub, &bytes)?;
+        let from = at.wrapping_add(bias);
+        let mut jump = vec![0xe9];
+        jump.extend((stub.wrapping_sub(from + 5) as i32).to_le_bytes());
+        // Nothing jumps into the old function any more: what else was planned for it is moot.
+        emitted.writes.retain(|(a, b)| *a >= from + 5 || a + b.len() as u64 <= from);
+        emitted.writes.push((from, jump));
+        emitted.writes.sort();
+    }
     memory.write(area, &emitted.trampolines)?;
     for (id, at) in &emitted.entry_origs {
         memory.set_word(private_field!(orig) + 8 * u64::from(*id), *at)?;

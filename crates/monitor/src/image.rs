@@ -35,6 +35,7 @@ impl Image {
         let mut flat = Vec::new();
         let mut code = u64::MAX;
         for s in elf.segments() {
+            anyhow::ensure!(s.address() >= AGENT_BASE, "the agent is linked at {:#x}", s.address());
             let at = (s.address() - AGENT_BASE) as usize;
             let end = at + s.size() as usize;
             if flat.len() < end {

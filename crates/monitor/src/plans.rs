@@ -1,6 +1,6 @@
 //! Patch plans of files, computed once for each file and kept.
 
-use geryon_abi::hooks::HOOKS;
+use geryon_abi::hooks::{HOOKS, REPLACED};
 use geryon_patch::{Options, Plan};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -23,6 +23,8 @@ pub struct Planned {
     pub plan: Plan,
     /// Link-time address of __errno_location, if the file defines it.
     pub errno_location: Option<u64>,
+    /// Functions that are replaced as a whole: (hook, link-time address).
+    pub replaced: Vec<(u16, u64)>,
     /// Loadable segments: (file offset, link-time address, length in the file).
     pub loads: Vec<(u64, u64, u64)>,
 }
@@ -52,6 +54,15 @@ fn make(path: &Path) -> Option<Planned> {
         .chain(elf.symbols())
         .find(|s| s.is_definition() && s.name() == Ok("__errno_location"))
         .map(|s| s.address());
+    let replaced = REPLACED
+        .iter()
+        .filter_map(|id| {
+            let name = HOOKS.iter().find(|(_, n)| n == id)?.0;
+            let at = elf.dynamic_symbols().chain(elf.symbols()).find(|s| s.is_definition() && s.name() == Ok(name))?;
+            let wrapped = plan.windows.iter().any(|w| w.entry == Some(*id));
+            (!wrapped).then(|| (*id, at.address()))
+        })
+        .collect();
     let loads = elf
         .segments()
         .map(|s| {
@@ -59,5 +70,5 @@ fn make(path: &Path) -> Option<Planned> {
             (offset, s.address(), len)
         })
         .collect();
-    Some(Planned { plan, errno_location, loads })
+    Some(Planned { plan, errno_location, replaced, loads })
 }

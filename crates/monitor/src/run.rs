@@ -259,21 +259,19 @@ impl Monitor {
                 });
             }
             if let End::Killed(_) = end {
+                self.watch.expect_end(id);
                 for p in g.members.iter().flatten() {
                     kill(*p, libc::SIGKILL);
                 }
             }
         } else if self.dropped.contains(&replica) {
             // It was outvoted before.
-        } else if let Some(leader_end) = g.ends[g.leader] {
-            if let (End::Exited(a), End::Exited(b)) = (leader_end, end) {
-                if a != b {
-                    self.diverged_after(id, replica, &format!("exited with {b}, the leader with {a}"));
-                }
-            }
-        } else if end != End::Exited(0) || !self.is_exiting(id) {
+        } else if let End::Killed(_) = end {
             self.lost(id, replica, end);
         }
+        // A follower may end before its leader: an exit is confirmed before it happens. That it
+        // ended where the leader did not shows as a missing confirmation.
+        self.compare_ends(id);
         if let Some(g) = self.groups.get(&id) {
             if g.members.iter().all(Option::is_none) && g.leader_gone.is_some() {
                 self.groups.remove(&id);
@@ -281,10 +279,17 @@ impl Monitor {
         }
     }
 
-    /// The leader waits for nobody any more: it has announced its exit, which a follower may
-    /// finish first.
-    fn is_exiting(&self, id: GroupId) -> bool {
-        self.groups.get(&id).is_some_and(|g| g.reports.is_empty())
+    /// Once leader and followers are gone: did they end alike?
+    fn compare_ends(&mut self, id: GroupId) {
+        let Some(g) = self.groups.get(&id) else { return };
+        let Some(End::Exited(a)) = g.ends[g.leader] else { return };
+        let differs = g.ends.iter().enumerate().find_map(|(r, e)| match e {
+            Some(End::Exited(b)) if *b != a && !self.dropped.contains(&r) => Some((r, *b)),
+            _ => None,
+        });
+        if let Some((r, b)) = differs {
+            self.diverged_after(id, r, &format!("exited with {b}, the leader with {a}"));
+        }
     }
 
     /// A new program was loaded (always in a leader, or at launch).

@@ -278,7 +278,7 @@ pub fn map_area(tracee: Stopped, image: &Image, address: u64, len: u64) -> Resul
 /// Environment strings for ld.so: settings that make glibc's choices a function of what is
 /// ordered. Later settings win, so the user's own come first.
 fn injected(user: &str) -> Vec<String> {
-    const OURS: &str = "glibc.malloc.mxfast=0:glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864:glibc.pthread.rseq=0";
+    const OURS: &str = "glibc.malloc.mxfast=0:glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864:glibc.pthread.rseq=0:glibc.pthread.stack_cache_size=1099511627776";
     let joined = if user.is_empty() { OURS.to_owned() } else { format!("{user}:{OURS}") };
     vec![format!("GLIBC_TUNABLES={joined}"), "GERYON=1".to_owned()]
 }

@@ -151,9 +151,17 @@ impl Monitor {
                 self.watch.expect_end(group);
                 tracee.resume(signal)?;
             }
+            // Nobody has to repeat it.
+            Disposition::Caught if self.options.replicas == 1 && !self.in_agent(tid)? => tracee.resume(signal)?,
             Disposition::Caught => self.queue(tid, pid, &info)?,
         }
         Ok(())
+    }
+
+    fn in_agent(&self, tid: Pid) -> Result<bool> {
+        let regs = Stopped(tid).regs()?;
+        let end = BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
+        Ok(self.image.contains(regs.rip) || (BLOCKS_BASE..end).contains(&regs.rsp))
     }
 
     /// Put a caught signal where the leader's thread finds it at its next safe point.

@@ -1,0 +1,701 @@
+//! What a person or a script meets at the command line: bad input, exit statuses, signals,
+//! closed and full streams, an ordinary user. `Program` gives each run its time limit and
+//! finds what it leaves behind.
+
+#[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use support::{Ended, Outcome, Program, TempDir, quoted, settings, tail};
+
+/// Longer than this is a hang.
+const LIMIT_S: u64 = 60;
+/// Usage errors.
+const USAGE: i32 = 2;
+/// Geryon's own failures, and a run that was stopped.
+const OWN: i32 = 125;
+/// The program is there and cannot be run.
+const NOT_RUNNABLE: i32 = 126;
+/// There is no such program.
+const NOT_FOUND: i32 = 127;
+/// An ordinary user that every Debian has.
+const NOBODY: [&str; 4] = [
+    "setpriv",
+    "--reuid=nobody",
+    "--regid=nogroup",
+    "--clear-groups",
+];
+
+/// These words as a program in `dir`.
+fn program(dir: &Path, words: &[&str]) -> Program {
+    Program {
+        argv: words.iter().map(|w| (*w).to_owned()).collect(),
+        env: Default::default(),
+        stdin: None,
+        dir: dir.to_owned(),
+        send: None,
+        limit: settings::limit(LIMIT_S),
+    }
+}
+
+/// Runs it; no run may hang or leave a process behind.
+fn run(program: &Program) -> Outcome {
+    let outcome = program.run().expect("it can be started");
+    let faults = outcome.faults();
+    assert!(
+        faults.is_empty(),
+        "{}\nrepeat: {}\nend of stderr:\n{}",
+        faults.join("\n"),
+        program.command_line(),
+        tail(&outcome.stderr)
+    );
+    outcome
+}
+
+/// `geryon` with these words.
+fn geryon(words: &[&str]) -> Outcome {
+    let dir = TempDir::new();
+    let binary = settings::geryon();
+    let mut all = vec![binary.as_str()];
+    all.extend(words);
+    run(&program(dir.path(), &all))
+}
+
+/// A shell script in which `$G` is the binary under test.
+fn shell(script: &str) -> Outcome {
+    let dir = TempDir::new();
+    run(&with_binary(program(dir.path(), &["sh", "-c", script])))
+}
+
+fn with_binary(mut program: Program) -> Program {
+    program.env.insert("G".into(), settings::geryon());
+    program
+}
+
+fn stderr(outcome: &Outcome) -> String {
+    String::from_utf8_lossy(&outcome.stderr).into_owned()
+}
+
+fn stdout(outcome: &Outcome) -> String {
+    String::from_utf8_lossy(&outcome.stdout).into_owned()
+}
+
+/// It ended with this status, and said each of these on stderr.
+#[track_caller]
+fn says(outcome: &Outcome, status: i32, words: &[&str]) {
+    let text = stderr(outcome);
+    assert_eq!(outcome.ended, Ended::Exit(status), "stderr: {text}");
+    for word in words {
+        assert!(text.contains(word), "`{word}` is missing in: {text}");
+    }
+}
+
+/// A file of the test's folder, executable or not.
+fn file(dir: &TempDir, name: &str, content: &[u8], mode: u32) -> String {
+    let path = dir.path().join(name);
+    fs::write(&path, content).expect("the test's own folder is writable");
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    path.to_string_lossy().into_owned()
+}
+
+/// The first bytes of an ELF file: class, type, machine.
+fn elf_head(class: u8, kind: u16, machine: u16) -> Vec<u8> {
+    let mut head = vec![0; 64];
+    head[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', class, 1, 1]);
+    head[16..18].copy_from_slice(&kind.to_le_bytes());
+    head[18..20].copy_from_slice(&machine.to_le_bytes());
+    head
+}
+
+/// A folder that everybody may enter, with a copy of the binary that everybody may run;
+/// None, with a message, when this test does not run as root.
+fn for_nobody() -> Option<(PathBuf, String)> {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root can become another user");
+        return None;
+    }
+    let name = format!(
+        "geryon-cli-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    );
+    let dir = std::env::temp_dir().join(name.replace(['(', ')'], ""));
+    fs::create_dir_all(&dir).expect("the temporary folder is writable");
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let binary = dir.join("geryon");
+    fs::copy(settings::geryon(), &binary).expect("the binary can be copied");
+    fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    Some((dir, binary.to_string_lossy().into_owned()))
+}
+
+// Programs that cannot be run.
+
+#[test]
+fn no_such_program() {
+    says(
+        &geryon(&["run", "--", "no-such-program-here"]),
+        NOT_FOUND,
+        &["geryon: no-such-program-here", "try:"],
+    );
+    says(
+        &geryon(&["run", "--", "./missing"]),
+        NOT_FOUND,
+        &["./missing", "No such file"],
+    );
+    says(
+        &geryon(&["run", "--", "/bin/sh/x"]),
+        NOT_RUNNABLE,
+        &["/bin/sh/x", "Not a directory"],
+    );
+}
+
+#[test]
+fn empty_name() {
+    says(
+        &geryon(&["run", "--", ""]),
+        NOT_FOUND,
+        &["name is empty", "try:"],
+    );
+}
+
+#[test]
+fn name_that_is_too_long() {
+    let name = format!("./{}", "x".repeat(300));
+    says(&geryon(&["run", "--", &name]), NOT_RUNNABLE, &["too long"]);
+}
+
+#[test]
+fn directory() {
+    says(
+        &geryon(&["run", "--", "/tmp"]),
+        NOT_RUNNABLE,
+        &["/tmp", "directory"],
+    );
+}
+
+#[test]
+fn not_executable() {
+    let dir = TempDir::new();
+    let path = file(&dir, "plain", b"#!/bin/sh\n", 0o644);
+    says(
+        &geryon(&["run", "--", &path]),
+        NOT_RUNNABLE,
+        &[&path, "not executable", "chmod +x"],
+    );
+}
+
+#[test]
+fn wrong_architecture() {
+    let dir = TempDir::new();
+    let i386 = file(&dir, "i386", &elf_head(1, 2, 3), 0o755);
+    says(
+        &geryon(&["run", "--", &i386]),
+        NOT_RUNNABLE,
+        &[&i386, "architecture", "32-bit"],
+    );
+    let arm = file(&dir, "arm", &elf_head(2, 2, 183), 0o755);
+    says(
+        &geryon(&["run", "--", &arm]),
+        NOT_RUNNABLE,
+        &[&arm, "architecture", "183"],
+    );
+}
+
+#[test]
+fn damaged_elf_and_object_file() {
+    let dir = TempDir::new();
+    let cut = file(
+        &dir,
+        "cut",
+        &fs::read("/bin/true").expect("it is there")[..64],
+        0o755,
+    );
+    says(
+        &geryon(&["run", "--", &cut]),
+        NOT_RUNNABLE,
+        &[&cut, "cut off"],
+    );
+    let tiny = file(&dir, "tiny", b"\x7fELF", 0o755);
+    says(
+        &geryon(&["run", "--", &tiny]),
+        NOT_RUNNABLE,
+        &[&tiny, "cut off"],
+    );
+    let object = file(&dir, "object", &elf_head(2, 1, 62), 0o755);
+    says(
+        &geryon(&["run", "--", &object]),
+        NOT_RUNNABLE,
+        &[&object, "not a program"],
+    );
+}
+
+#[test]
+fn neither_elf_nor_script() {
+    let dir = TempDir::new();
+    for (name, content) in [("text", "echo hello\n"), ("empty", ""), ("hash", "#")] {
+        let path = file(&dir, name, content.as_bytes(), 0o755);
+        says(
+            &geryon(&["run", "--", &path]),
+            NOT_RUNNABLE,
+            &[&path, "neither", "try:"],
+        );
+    }
+}
+
+#[test]
+fn script_without_its_interpreter() {
+    let dir = TempDir::new();
+    let gone = file(&dir, "gone", b"#!/no/such/interpreter -x\n", 0o755);
+    says(
+        &geryon(&["run", "--", &gone]),
+        NOT_FOUND,
+        &[&gone, "/no/such/interpreter"],
+    );
+    let none = file(&dir, "none", b"#! \nhello\n", 0o755);
+    says(
+        &geryon(&["run", "--", &none]),
+        NOT_RUNNABLE,
+        &[&none, "no interpreter"],
+    );
+    let own = dir.path().join("own").to_string_lossy().into_owned();
+    file(&dir, "own", format!("#!{own}\n").as_bytes(), 0o755);
+    says(
+        &geryon(&["run", "--", &own]),
+        NOT_RUNNABLE,
+        &["interpreters"],
+    );
+}
+
+#[test]
+fn scripts_run() {
+    let dir = TempDir::new();
+    let inner = file(
+        &dir,
+        "inner",
+        b"#!/bin/sh -e\necho \"$0|$*\"\nexit 3\n",
+        0o755,
+    );
+    let outer = file(&dir, "outer", format!("#!{inner}\n").as_bytes(), 0o755);
+    for script in [&inner, &outer] {
+        let native = run(&program(dir.path(), &[script, "a b"]));
+        let replicas = run(&program(dir.path(), &[script, "a b"]).under(3));
+        assert_eq!(native.ended, Ended::Exit(3));
+        assert_eq!(replicas.ended, native.ended, "{}", stderr(&replicas));
+        assert_eq!(stdout(&replicas), stdout(&native));
+    }
+}
+
+#[test]
+fn unreadable_program() {
+    let Some((dir, binary)) = for_nobody() else {
+        return;
+    };
+    let hidden = dir.join("hidden");
+    fs::copy("/bin/true", &hidden).expect("it can be copied");
+    fs::set_permissions(&hidden, fs::Permissions::from_mode(0o711)).expect("it is ours");
+    let mut p = program(&dir, &[&binary, "run", "--", &hidden.to_string_lossy()]);
+    p.prefix(&NOBODY);
+    let outcome = run(&p);
+    fs::remove_dir_all(&dir).expect("it is ours");
+    says(
+        &outcome,
+        NOT_RUNNABLE,
+        &["hidden", "cannot be read", "chmod +r"],
+    );
+}
+
+// Usage.
+
+#[test]
+fn numbers_of_replicas() {
+    for n in [
+        "0",
+        "-1",
+        "17",
+        "1000",
+        "x",
+        "",
+        "1.5",
+        "99999999999999999999",
+    ] {
+        says(
+            &geryon(&["run", "-n", n, "--", "true"]),
+            USAGE,
+            &["--replicas"],
+        );
+    }
+    for n in ["1", "2", "16"] {
+        says(&geryon(&["run", "-n", n, "--", "true"]), 0, &[]);
+    }
+}
+
+#[test]
+fn usage_errors() {
+    says(&geryon(&["run", "-n", "2"]), USAGE, &["PROGRAM"]);
+    says(&geryon(&["run", "-n", "2", "--"]), USAGE, &["PROGRAM"]);
+    says(
+        &geryon(&["run", "--no-such-flag", "--", "true"]),
+        USAGE,
+        &["--no-such-flag"],
+    );
+    says(
+        &geryon(&["run", "--verify", "some", "--", "true"]),
+        USAGE,
+        &["--verify", "output"],
+    );
+    says(
+        &geryon(&["no-such-command"]),
+        USAGE,
+        &["no-such-command", "--help"],
+    );
+    says(&geryon(&[]), USAGE, &["Usage"]);
+}
+
+#[test]
+fn help_and_version() {
+    let help = geryon(&["--help"]);
+    says(&help, 0, &[]);
+    for word in ["run", "syscalls", "doctor", "bench"] {
+        assert!(stdout(&help).contains(word), "{word}");
+    }
+    let help = geryon(&["run", "--help"]);
+    says(&help, 0, &[]);
+    for word in ["--replicas", "--verify", "--report", "PROGRAM"] {
+        assert!(stdout(&help).contains(word), "{word}");
+    }
+    let version = stdout(&geryon(&["--version"]));
+    assert_eq!(
+        version.trim(),
+        concat!("geryon ", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn flags_behind_the_program_are_its_own() {
+    let outcome = geryon(&[
+        "run", "-n", "2", "printf", "%s|", "-n", "--verify", "--", "-h",
+    ]);
+    assert_eq!(
+        stdout(&outcome),
+        "-n|--verify|--|-h|",
+        "{}",
+        stderr(&outcome)
+    );
+}
+
+#[test]
+fn other_subcommands() {
+    says(&geryon(&["syscalls", "nosuchcall"]), OWN, &["nosuchcall"]);
+    let row = geryon(&["syscalls", "openat"]);
+    says(&row, 0, &[]);
+    assert!(stdout(&row).contains("openat"));
+    says(&shell("$G syscalls >/dev/full"), OWN, &["No space left"]);
+    says(&shell("$G doctor >/dev/full"), OWN, &["No space left"]);
+    says(&shell("$G syscalls | head -n 1"), 0, &[]);
+}
+
+// The report.
+
+#[test]
+fn report_that_cannot_be_written() {
+    let run = |path: &str| geryon(&["run", "--report", path, "--", "echo", "started"]);
+    for path in ["/no/such/folder/report", "/tmp"] {
+        let outcome = run(path);
+        says(&outcome, OWN, &["cannot write the report", "try:"]);
+        assert_eq!(stdout(&outcome), "", "the program was started all the same");
+    }
+}
+
+#[test]
+fn report_without_divergence_leaves_no_file() {
+    let dir = TempDir::new();
+    let path = dir.path().join("report.json");
+    says(
+        &geryon(&[
+            "run",
+            "-n",
+            "2",
+            "--report",
+            &path.to_string_lossy(),
+            "--",
+            "true",
+        ]),
+        0,
+        &[],
+    );
+    assert!(!path.exists());
+}
+
+#[test]
+fn divergence_is_stopped_and_reported() {
+    let dir = TempDir::new();
+    let path = dir.path().join("report.json");
+    let outcome = geryon(&[
+        "run",
+        "-n",
+        "2",
+        "--sabotage",
+        "1:content:1",
+        "--report",
+        &path.to_string_lossy(),
+        "--",
+        "echo",
+        "secret",
+    ]);
+    says(&outcome, OWN, &["geryon:", "thread group"]);
+    assert_eq!(stdout(&outcome), "", "unconfirmed output left");
+    let report = fs::read_to_string(&path).expect("the report was written");
+    assert!(report.contains("\"thread_group\""), "{report}");
+}
+
+#[test]
+fn full_disk_for_the_report() {
+    let outcome = geryon(&[
+        "run",
+        "-n",
+        "2",
+        "--sabotage",
+        "1:content:1",
+        "--report",
+        "/dev/full",
+        "--",
+        "echo",
+        "secret",
+    ]);
+    says(
+        &outcome,
+        OWN,
+        &["thread group", "/dev/full", "No space left"],
+    );
+    assert_eq!(stdout(&outcome), "", "unconfirmed output left");
+}
+
+// Streams.
+
+/// Natively and as replicas, what the shell makes of `script` is the same; `$RUN` stands for
+/// the replicas, or for nothing.
+#[track_caller]
+fn alike(script: &str) {
+    let dir = TempDir::new();
+    let of = |words: &str| {
+        let mut p = program(dir.path(), &["sh", "-c", script]);
+        p.env.insert("RUN".into(), words.into());
+        run(&p)
+    };
+    let native = of("");
+    let replicas = of(&format!("{} run -n 3 --", quoted(&settings::geryon())));
+    assert_eq!(
+        replicas.ended,
+        native.ended,
+        "{script}: {}",
+        stderr(&replicas)
+    );
+    assert_eq!(stdout(&replicas), stdout(&native), "{script}");
+    assert_eq!(stderr(&replicas), stderr(&native), "{script}");
+}
+
+const OPEN_STREAMS: &str = r#"sh -c 'for i in 0 1 2; do [ -e /proc/self/fd/$i ] && l="$l$i"; done; echo "open:$l" >"$0"' "$PWD/list""#;
+
+#[test]
+fn closed_streams_stay_closed() {
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"] {
+        alike(&format!("$RUN {OPEN_STREAMS} {closed}; echo $?; cat list"));
+    }
+}
+
+#[test]
+fn writing_to_a_closed_stdout() {
+    alike("$RUN /bin/echo hello >&-; echo $?");
+    alike("$RUN sh -c 'echo hello >&2' 2>&-; echo $?");
+    alike("$RUN cat <&-; echo $?");
+}
+
+#[test]
+fn full_device_as_stdout() {
+    alike("$RUN /bin/echo hello >/dev/full; echo $?");
+    alike("$RUN seq 100000 >/dev/full; echo $?");
+}
+
+#[test]
+fn pipes_that_close_early() {
+    alike("$RUN seq 1000000 | head -n 3");
+    alike("seq 1000000 | $RUN head -n 3");
+}
+
+#[test]
+fn input_is_read_once() {
+    alike("printf '1\\n2\\n3\\n' | { $RUN sh -c 'read a; echo got $a'; cat; }");
+    alike("echo content >file; $RUN sh -c 'cat; echo more >>file' <file; cat file");
+}
+
+// What the program inherits.
+
+#[test]
+fn environment_and_arguments() {
+    alike("$RUN env | sort | grep -v '^RUN='");
+    alike(r#"$RUN /bin/printf '%s|' '' "$(printf '\377\1')" 'a b' '*'"#);
+    alike("$RUN head -c 4 /proc/self/cmdline");
+    alike("GLIBC_TUNABLES=glibc.malloc.perturb=1 $RUN sh -c 'echo $GLIBC_TUNABLES'");
+}
+
+#[test]
+fn ignored_signals_stay_ignored() {
+    alike("trap '' PIPE INT; $RUN grep SigIgn /proc/self/status");
+    alike("$RUN grep SigBlk /proc/self/status");
+}
+
+#[test]
+fn folder_and_limits() {
+    alike("cd /; $RUN /bin/pwd");
+    alike("umask 027; $RUN sh -c 'umask; : >made; stat -c %a made'");
+    alike("ulimit -n 57; $RUN sh -c 'ulimit -n'");
+    alike("$RUN sh -c 'mkdir d; cd d; pwd >x; cat x'; cat d/x");
+}
+
+// How it ends.
+
+#[test]
+fn exit_statuses_pass() {
+    for status in [0, 1, 2, 7, 125, 126, 127, 128, 255] {
+        for n in ["1", "2", "3"] {
+            says(
+                &geryon(&["run", "-n", n, "--", "sh", "-c", &format!("exit {status}")]),
+                status,
+                &[],
+            );
+        }
+    }
+}
+
+#[test]
+fn death_by_signal_is_passed_on() {
+    for (name, signal) in support::SIGNALS {
+        let script = format!("kill -{} $$; sleep 5", name.trim_start_matches("SIG"));
+        for n in ["1", "3"] {
+            let mut p = program(
+                Path::new("/"),
+                &[
+                    &settings::geryon(),
+                    "run",
+                    "-n",
+                    n,
+                    "--",
+                    "sh",
+                    "-c",
+                    &script,
+                ],
+            );
+            // A test that itself runs in the background ignores SIGINT.
+            p.prefix(&["env", "--default-signal"]);
+            let outcome = run(&p);
+            assert_eq!(
+                outcome.ended,
+                Ended::Signal(signal),
+                "{name} -n {n}: {}",
+                stderr(&outcome)
+            );
+        }
+    }
+}
+
+#[test]
+fn crash_of_the_program_is_passed_on() {
+    let script = "import ctypes; ctypes.string_at(8)";
+    let outcome = geryon(&["run", "-n", "3", "--", "python3", "-c", script]);
+    assert_eq!(
+        outcome.ended,
+        Ended::Signal(libc::SIGSEGV),
+        "{}",
+        stderr(&outcome)
+    );
+}
+
+/// A program that has printed READY, sent a signal through Geryon.
+fn sent(signal: i32, n: u32, script: &str) -> Outcome {
+    let dir = TempDir::new();
+    let mut p = program(dir.path(), &["sh", "-c", script]).under(n);
+    p.prefix(&["env", "--default-signal"]);
+    p.send = Some(signal);
+    p.limit = Duration::from_secs(20);
+    run(&p)
+}
+
+#[test]
+fn signals_to_geryon_end_the_program() {
+    for signal in [
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGHUP,
+        libc::SIGQUIT,
+        libc::SIGUSR1,
+    ] {
+        for n in [1, 3] {
+            let outcome = sent(signal, n, "echo READY; exec sleep 30");
+            assert_eq!(
+                outcome.ended,
+                Ended::Signal(signal),
+                "-n {n}: {}",
+                stderr(&outcome)
+            );
+            assert!(
+                outcome.took < Duration::from_secs(15),
+                "it slept to its end"
+            );
+        }
+    }
+}
+
+#[test]
+fn signals_to_geryon_end_a_busy_program() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let outcome = sent(
+            signal,
+            3,
+            "exec perl -e '$| = 1; print \"READY\\n\"; 1 while 1'",
+        );
+        assert_eq!(outcome.ended, Ended::Signal(signal), "{}", stderr(&outcome));
+    }
+}
+
+#[test]
+fn signals_to_geryon_run_the_programs_handler() {
+    let script = "exec perl -e '$| = 1; $SIG{TERM} = sub { print \"caught\\n\"; exit 3 }; print \"READY\\n\"; sleep 1 while 1'";
+    let outcome = sent(libc::SIGTERM, 3, script);
+    assert_eq!(outcome.ended, Ended::Exit(3), "{}", stderr(&outcome));
+    assert_eq!(stdout(&outcome), "READY\ncaught\n");
+}
+
+#[test]
+fn killing_geryon_leaves_nothing() {
+    let outcome = sent(libc::SIGKILL, 3, "sleep 30 & echo READY; wait");
+    assert_eq!(outcome.ended, Ended::Signal(libc::SIGKILL));
+}
+
+// An ordinary user.
+
+#[test]
+fn ordinary_user() {
+    let Some((dir, binary)) = for_nobody() else {
+        return;
+    };
+    let script = format!(
+        "id -un; {0} doctor >/dev/null || exit 9; {0} run -n 3 -- sh -c 'id -un' &&\
+         head -c 3000000 {0} >in && {0} run -n 3 -- xz -T2 -0 -c --block-size=500000 in | xz -dc | cmp - in && echo same",
+        quoted(&binary)
+    );
+    let mut p = program(&dir, &["sh", "-c", &script]);
+    p.prefix(&NOBODY);
+    let outcome = run(&p);
+    fs::remove_dir_all(&dir).expect("it is ours");
+    assert_eq!(
+        stdout(&outcome),
+        "nobody\nnobody\nsame\n",
+        "{}",
+        stderr(&outcome)
+    );
+    says(&outcome, 0, &[]);
+}
