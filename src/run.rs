@@ -13,7 +13,7 @@ use std::process::ExitCode;
 pub struct Args {
     /// Number of replicas. One: no redundancy, for comparison. Two: differences are detected.
     /// Three or more: the faulty replica is named and left out.
-    #[arg(short = 'n', long = "replicas", default_value_t = 3,
+    #[arg(short = 'n', long = "replicas", default_value_t = 3, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..=MAX_REPLICAS as i64))]
     replicas: u32,
     /// What has to be confirmed by the replicas before it happens.
@@ -29,11 +29,7 @@ pub struct Args {
     #[arg(long, hide = true, value_parser = parse_sabotage)]
     sabotage: Option<Sabotage>,
     /// The program and its arguments.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        value_name = "PROGRAM"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 

@@ -722,3 +722,6 @@ pub fn ticks() -> u64 {
     let ns = t[0] as u128 * 1_000_000_000 + t[1] as u128;
     (ns * private().tsc_mult as u128 >> 20) as u64
 }
+
+#[cfg(test)]
+mod tests;

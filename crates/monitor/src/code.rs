@@ -116,9 +116,28 @@ pub fn patch(
     for (id, at) in &emitted.entry_origs {
         memory.set_word(private_field!(orig) + 8 * u64::from(*id), *at)?;
     }
+    if !as_planned(memory, &planned, bias, &range)? {
+        // The file has changed since it was mapped, or was mapped with changes: leave it alone;
+        // its calls trap one by one.
+        return Ok(());
+    }
     write_all(memory, map, &emitted.writes)?;
     areas.pcs.extend(emitted.pc_map.iter().copied());
     Ok(())
+}
+
+/// Do the bytes in memory equal those that the plan was made from?
+fn as_planned(memory: &RemoteMemory, planned: &Planned, bias: u64, range: &std::ops::Range<u64>) -> Result<bool> {
+    let mut text = vec![0; (range.end - range.start) as usize];
+    let from = range.start.wrapping_add(bias);
+    if memory.read(from, &mut text).is_err() {
+        return Ok(false);
+    }
+    let mut windows = planned.plan.windows.iter().filter(|w| range.contains(&w.start));
+    Ok(windows.all(|w| {
+        let o = (w.start - range.start) as usize;
+        text.get(o..o + w.bytes.len()) == Some(&w.bytes[..])
+    }))
 }
 
 /// Many small writes as one: read the code, change it, write it back.

@@ -1,11 +1,16 @@
-//! Patch plans of files, computed once for each file and kept.
+//! Patch plans of files: computed once for each file, kept in memory and in the user's cache.
 
 use geryon_abi::hooks::{HOOKS, REPLACED};
-use geryon_patch::{Options, Plan};
+use geryon_patch::{Options, PLAN_VERSION, Plan};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+/// Changes when [`Planned`] does.
+const CACHE_VERSION: u32 = 1;
 
 /// What identifies the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,33 +20,89 @@ struct Key {
     size: u64,
     mtime: i64,
     mtime_ns: i64,
+    ctime: i64,
+    ctime_ns: i64,
 }
 
 /// A plan with what else is needed of the file.
+#[derive(Serialize, Deserialize)]
 pub struct Planned {
     /// Windows and trampolines.
     pub plan: Plan,
-    /// Link-time address of __errno_location, if the file defines it.
+    /// Link-time address of `__errno_location`, if the file defines it.
     pub errno_location: Option<u64>,
     /// Functions that are replaced as a whole: (hook, link-time address).
     pub replaced: Vec<(u16, u64)>,
     /// Loadable segments: (file offset, link-time address, length in the file).
     pub loads: Vec<(u64, u64, u64)>,
+    /// Its start-up code reads GLIBC_TUNABLES.
+    pub reads_tunables: bool,
 }
 
 /// Plans by file.
-#[derive(Default)]
 pub struct Plans {
     known: HashMap<Key, Option<Rc<Planned>>>,
+    folder: Option<PathBuf>,
 }
 
 impl Plans {
+    /// With the user's cache, if there is a place for it.
+    pub fn new() -> Plans {
+        Plans { known: HashMap::new(), folder: folder() }
+    }
+
     /// The plan for a file; None when it is not an ELF file for this machine.
     pub fn of(&mut self, path: &Path) -> Option<Rc<Planned>> {
         let m = std::fs::metadata(path).ok()?;
-        let key = Key { dev: m.dev(), ino: m.ino(), size: m.size(), mtime: m.mtime(), mtime_ns: m.mtime_nsec() };
-        self.known.entry(key).or_insert_with(|| make(path).map(Rc::new)).clone()
+        let key = Key {
+            dev: m.dev(),
+            ino: m.ino(),
+            size: m.size(),
+            mtime: m.mtime(),
+            mtime_ns: m.mtime_nsec(),
+            ctime: m.ctime(),
+            ctime_ns: m.ctime_nsec(),
+        };
+        let folder = self.folder.as_deref();
+        self.known.entry(key).or_insert_with(|| find(path, &key, folder).map(Rc::new)).clone()
     }
+}
+
+/// `$XDG_CACHE_HOME/geryon` or `~/.cache/geryon`, only ours to write.
+fn folder() -> Option<PathBuf> {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|p| p.is_absolute())
+        .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")))?;
+    let path = base.join("geryon");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).ok()?;
+    let m = std::fs::metadata(&path).ok()?;
+    // SAFETY: plain call.
+    let own = unsafe { libc::geteuid() };
+    (m.uid() == own && m.mode() & 0o022 == 0).then_some(path)
+}
+
+fn find(path: &Path, key: &Key, folder: Option<&Path>) -> Option<Planned> {
+    let mut h = DefaultHasher::new();
+    (key, PLAN_VERSION, CACHE_VERSION, HOOKS, env!("CARGO_PKG_VERSION")).hash(&mut h);
+    let file = folder.map(|f| f.join(format!("{:016x}.plan", h.finish())));
+    if let Some(kept) = file.as_ref().and_then(|f| std::fs::read(f).ok())
+        && let Ok(planned) = postcard::from_bytes::<Planned>(&kept)
+        && planned.plan.version == PLAN_VERSION
+    {
+        return Some(planned);
+    }
+    let made = make(path)?;
+    // A cache that cannot be written only costs time.
+    if let Some(f) = file
+        && let Ok(bytes) = postcard::to_stdvec(&made)
+    {
+        let temporary = f.with_extension(format!("{}", std::process::id()));
+        if std::fs::write(&temporary, bytes).is_ok() {
+            let _ = std::fs::rename(&temporary, &f);
+        }
+    }
+    Some(made)
 }
 
 fn make(path: &Path) -> Option<Planned> {
@@ -49,19 +110,16 @@ fn make(path: &Path) -> Option<Planned> {
     let bytes = std::fs::read(path).ok()?;
     let elf = object::File::parse(&*bytes).ok()?;
     let plan = Plan::new(&bytes, &Options { entries: HOOKS, rmw: true }).ok()?;
-    let errno_location = elf
-        .dynamic_symbols()
-        .chain(elf.symbols())
-        .find(|s| s.is_definition() && s.name() == Ok("__errno_location"))
-        .map(|s| s.address());
+    let address = |name: &str| {
+        elf.dynamic_symbols()
+            .chain(elf.symbols())
+            .find(|s| s.is_definition() && s.name() == Ok(name))
+            .map(|s| s.address())
+    };
     let replaced = REPLACED
         .iter()
-        .filter_map(|id| {
-            let name = HOOKS.iter().find(|(_, n)| n == id)?.0;
-            let at = elf.dynamic_symbols().chain(elf.symbols()).find(|s| s.is_definition() && s.name() == Ok(name))?;
-            let wrapped = plan.windows.iter().any(|w| w.entry == Some(*id));
-            (!wrapped).then(|| (*id, at.address()))
-        })
+        .filter(|id| plan.windows.iter().all(|w| w.entry != Some(**id)))
+        .filter_map(|id| Some((*id, address(HOOKS.iter().find(|(_, n)| n == id)?.0)?)))
         .collect();
     let loads = elf
         .segments()
@@ -70,5 +128,7 @@ fn make(path: &Path) -> Option<Planned> {
             (offset, s.address(), len)
         })
         .collect();
-    Some(Planned { plan, errno_location, replaced, loads })
+    const TUNABLES: &[u8] = b"GLIBC_TUNABLES\0";
+    let reads_tunables = bytes.windows(TUNABLES.len()).any(|w| w == TUNABLES);
+    Some(Planned { errno_location: address("__errno_location"), plan, replaced, loads, reads_tunables })
 }

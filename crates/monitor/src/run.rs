@@ -54,7 +54,7 @@ pub fn run(options: Options) -> Result<Outcome> {
     let mut m = Monitor {
         options,
         image,
-        plans: Plans::default(),
+        plans: Plans::new(),
         groups: HashMap::new(),
         processes: HashMap::new(),
         threads: HashMap::new(),
@@ -355,7 +355,7 @@ impl Monitor {
         installer.install(&segment, identity)?;
         let mut areas = code::Areas::default();
         let (maps, taken) = maps(pid)?;
-        let glibc = uses_glibc(&maps);
+        let glibc = maps.iter().any(|m| self.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
         installer.prepare_stack(glibc)?;
         if self.options.patch {
             for map in &maps {
@@ -548,14 +548,4 @@ fn is_gone(e: &anyhow::Error) -> bool {
 fn tgid_of(tid: Pid) -> Option<Pid> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     text.lines().find_map(|l| l.strip_prefix("Tgid:"))?.trim().parse().ok()
-}
-
-/// Does the program's start-up code read GLIBC_TUNABLES?
-fn uses_glibc(maps: &[code::CodeMap]) -> bool {
-    maps.iter().any(|m| {
-        std::fs::read(&m.path).is_ok_and(|b| {
-            const NAME: &[u8] = b"GLIBC_TUNABLES";
-            b.windows(NAME.len()).any(|w| w == NAME)
-        })
-    })
 }

@@ -5,7 +5,7 @@
 //! at once), and slots that are plain memory, so that loom reports two accesses that nothing
 //! orders, even where the hardware would forgive them.
 //!
-//! * A futex compares and enqueues at once, as the kernel does under its lock.
+//! * A futex compares and enqueues under a lock, as the kernel does.
 //! * `membarrier(GLOBAL_EXPEDITED)` in the sleeper and the compiler fence in the leader are a
 //!   SeqCst fence each: what the pair of them amounts to.
 //! * loom takes a SeqCst access for AcqRel. A SeqCst store that is followed by a SeqCst load of
@@ -15,9 +15,10 @@
 //! violation. Each [`Fault`] takes one step out; its test says that the model notices.
 
 use loom::cell::UnsafeCell;
+use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread::{self, Thread};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const SLOTS: u64 = 2;
 const TAIL_EVERY: u64 = SLOTS;
@@ -57,26 +58,29 @@ enum Fault {
 /// A word of shared memory that somebody may sleep on.
 struct Word {
     value: AtomicU64,
-    /// Who sleeps. A lock of std: loom changes threads only at its own operations.
-    queue: Mutex<Vec<Thread>>,
+    sleepers: Mutex<Vec<Thread>>,
 }
 
 impl Word {
     fn new() -> Word {
-        Word { value: AtomicU64::new(0), queue: Mutex::new(Vec::new()) }
+        Word {
+            value: AtomicU64::new(0),
+            sleepers: Mutex::new(Vec::new()),
+        }
     }
 
     fn sleep(&self, seen: u64) {
-        // Reads the newest value, as the kernel does under its lock.
-        let now = self.value.fetch_add(0, Ordering::Relaxed);
-        if now as u32 == seen as u32 {
-            self.queue.lock().unwrap().push(thread::current());
+        let mut sleepers = self.sleepers.lock().unwrap();
+        if self.value.load(Ordering::Relaxed) as u32 == seen as u32 {
+            sleepers.push(thread::current());
+            // No guard may live where loom finds a deadlock: it would panic again.
+            drop(sleepers);
             thread::park();
         }
     }
 
     fn wake(&self) {
-        let sleepers = std::mem::take(&mut *self.queue.lock().unwrap());
+        let sleepers = std::mem::take(&mut *self.sleepers.lock().unwrap());
         sleepers.iter().for_each(Thread::unpark);
     }
 }
@@ -108,7 +112,11 @@ fn seq_cst(holds: bool) {
 
 impl Ring {
     fn new(followers: usize, fault: Fault) -> Arc<Ring> {
-        let line = || Line { tail: Word::new(), ack: Word::new(), verified: UnsafeCell::new(0) };
+        let line = || Line {
+            tail: Word::new(),
+            ack: Word::new(),
+            verified: UnsafeCell::new(0),
+        };
         Arc::new(Ring {
             head: Word::new(),
             follower_sleeps: AtomicU32::new(0),
@@ -126,11 +134,17 @@ impl Ring {
 
     /// The order of a store or load that `fault` makes relaxed.
     fn order(&self, fault: Fault, right: Ordering) -> Ordering {
-        if self.has(fault) { Ordering::Relaxed } else { right }
+        if self.has(fault) {
+            Ordering::Relaxed
+        } else {
+            right
+        }
     }
 
     fn head(&self) -> u64 {
-        self.head.value.load(self.order(Fault::HeadRelaxed, Ordering::Acquire))
+        self.head
+            .value
+            .load(self.order(Fault::HeadRelaxed, Ordering::Acquire))
     }
 
     fn read(&self, pos: u64) -> u64 {
@@ -140,8 +154,15 @@ impl Ring {
 
     /// `Ring::lowest_tail`, `Ring::lowest_ack`.
     fn lowest(&self, mask: u32, word: impl Fn(&Line) -> &Word) -> u64 {
-        let taking_part = self.lines.iter().enumerate().filter(|(i, _)| mask & (1 << i) != 0);
-        taking_part.map(|(_, l)| word(l).value.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
+        let taking_part = self
+            .lines
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| mask & (1 << i) != 0);
+        taking_part
+            .map(|(_, l)| word(l).value.load(Ordering::Acquire))
+            .min()
+            .unwrap_or(u64::MAX)
     }
 
     fn sleep_on_followers(&self, mask: u32, low: u64, word: impl Fn(&Line) -> &Word) {
@@ -150,7 +171,9 @@ impl Ring {
             if mask & (1 << i) != 0 && w.value.load(Ordering::Acquire) == low {
                 self.leader_sleeps.store(1, Ordering::SeqCst);
                 seq_cst(!self.has(Fault::LeaderSleepsUnordered));
-                if w.value.load(Ordering::SeqCst) == low && self.alive.load(Ordering::SeqCst) & (1 << i) != 0 {
+                if w.value.load(Ordering::SeqCst) == low
+                    && self.alive.load(Ordering::SeqCst) & (1 << i) != 0
+                {
                     w.sleep(low);
                 }
                 self.leader_sleeps.store(0, Ordering::SeqCst);
@@ -179,7 +202,11 @@ struct Leader {
 
 impl Leader {
     fn new(ring: &Arc<Ring>) -> Leader {
-        Leader { ring: ring.clone(), pos: 0, limit: SLOTS }
+        Leader {
+            ring: ring.clone(),
+            pos: 0,
+            limit: SLOTS,
+        }
     }
 
     /// Positions are the words.
@@ -195,7 +222,9 @@ impl Leader {
 
     fn publish(&self) {
         let r = &self.ring;
-        r.head.value.store(self.pos, r.order(Fault::PublishRelaxed, Ordering::Release));
+        r.head
+            .value
+            .store(self.pos, r.order(Fault::PublishRelaxed, Ordering::Release));
         seq_cst(!r.has(Fault::NoBarrierInLeader));
         if r.follower_sleeps.load(Ordering::Relaxed) != 0 && !r.has(Fault::NoWake) {
             r.head.wake();
@@ -240,7 +269,12 @@ struct Follower {
 
 impl Follower {
     fn new(ring: &Arc<Ring>, index: usize) -> Follower {
-        Follower { ring: ring.clone(), index, pos: 0, limit: 0 }
+        Follower {
+            ring: ring.clone(),
+            index,
+            pos: 0,
+            limit: 0,
+        }
     }
 
     fn line(&self) -> &Line {
@@ -266,7 +300,11 @@ impl Follower {
             // log.rs moves its position while it waits.
             let taken = self.pos;
             self.pos = at;
-            self.await_record(if self.ring.has(Fault::ViewTellsAhead) { at } else { taken });
+            self.await_record(if self.ring.has(Fault::ViewTellsAhead) {
+                at
+            } else {
+                taken
+            });
             self.pos = taken;
         }
         self.ring.read(at)
@@ -275,7 +313,8 @@ impl Follower {
     fn tell_tail(&self, pos: u64) {
         let r = &self.ring;
         let tail = &self.line().tail;
-        tail.value.store(pos, r.order(Fault::TellTailRelaxed, Ordering::SeqCst));
+        tail.value
+            .store(pos, r.order(Fault::TellTailRelaxed, Ordering::SeqCst));
         seq_cst(true);
         self.wake_leader(tail);
     }
@@ -283,8 +322,13 @@ impl Follower {
     fn acknowledge(&self) {
         let r = &self.ring;
         let line = self.line();
-        line.tail.value.store(self.pos, r.order(Fault::AcknowledgeTailRelaxed, Ordering::Release));
-        line.ack.value.store(self.pos, r.order(Fault::AckUnordered, Ordering::SeqCst));
+        line.tail.value.store(
+            self.pos,
+            r.order(Fault::AcknowledgeTailRelaxed, Ordering::Release),
+        );
+        line.ack
+            .value
+            .store(self.pos, r.order(Fault::AckUnordered, Ordering::SeqCst));
         seq_cst(!r.has(Fault::AckUnordered));
         self.wake_leader(&line.ack);
     }
@@ -355,7 +399,10 @@ fn rendezvous(followers: usize, rounds: u64, preemptions: usize, fault: Fault) {
                     for round in 0..rounds {
                         assert_eq!(follower.get(), round);
                         // SAFETY: loom reports a read that is not ordered with this write.
-                        follower.line().verified.with_mut(|v| unsafe { *v = round + 1 });
+                        follower
+                            .line()
+                            .verified
+                            .with_mut(|v| unsafe { *v = round + 1 });
                         follower.acknowledge();
                     }
                 })
@@ -463,7 +510,7 @@ fn a_viewed_word_stays() {
 
 /// The tail told is beyond a word that is looked at again: the leader overwrites it.
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn a_tail_told_while_looking_ahead_is_noticed() {
     looking_ahead(Fault::ViewTellsAhead);
 }
