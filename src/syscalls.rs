@@ -320,6 +320,7 @@ fn kind(args: &[Arg], kind: Kind) -> String {
         Kind::FdSet(index) => return format!("in out fd_set[{} bits]", name(index)),
         Kind::SigmaskPair => "in sigset and size",
         Kind::Sigevent => "in sigevent",
+        Kind::Ifconf => "in out ifconf",
         Kind::ByCommand => "by command",
         Kind::Special => "special",
     };

@@ -111,6 +111,8 @@ fn try_guest(
                     slowest = slowest.max(outcome.took.as_millis());
                     let wrong = if guest.beyond {
                         beyond_faults(guest, &outcome)
+                    } else if let Some(call) = &guest.refused {
+                        refused_faults(guest, call, &outcome)
                     } else {
                         faults(guest, &outcome, native.as_ref())
                     };
@@ -232,6 +234,20 @@ fn beyond_faults(guest: &Guest, outcome: &Outcome) -> Vec<String> {
     } else {
         right
     }
+}
+
+/// What is wrong with a run that uses a refused call: the call must be named, and
+/// the program, which sees an errno, must be right or fail by itself.
+fn refused_faults(guest: &Guest, call: &str, outcome: &Outcome) -> Vec<String> {
+    let named = format!("geryon: {call} is refused");
+    let mut wrong = outcome.faults();
+    if !outcome.geryon_lines().iter().any(|l| l.starts_with(&named)) {
+        wrong.push(format!("no line says `{named}`"));
+    }
+    if outcome.geryon_lines().iter().any(|l| l.contains("divergence")) {
+        wrong.push(format!("`{}` diverged", guest.name));
+    }
+    wrong
 }
 
 fn with_tail(mut faults: Vec<String>, outcome: &Outcome) -> Vec<String> {

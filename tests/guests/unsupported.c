@@ -1,4 +1,5 @@
 // build:
+// refused: io_uring_setup
 // deterministic
 // native: skip
 // Proves: calls Geryon refuses fail with an errno from which programs fall

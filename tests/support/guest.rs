@@ -14,6 +14,7 @@
 //! | `// deterministic` | stdout and stderr equal native ones |
 //! | `// varies` | natively the output differs from run to run (checked) |
 //! | `// beyond` | plain loads decide: right, or stopped with a report |
+//! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
 //! | `// native: skip` | passes under Geryon only |
 //! | `// Proves: ...` | what it is good for; required |
 //!
@@ -46,6 +47,8 @@ pub struct Guest {
     pub varies: bool,
     /// Right or stopped with a report.
     pub beyond: bool,
+    /// The call that is refused.
+    pub refused: Option<String>,
     /// Has no native run.
     pub geryon_only: bool,
     source: PathBuf,
@@ -92,6 +95,7 @@ impl Guest {
             deterministic: false,
             varies: false,
             beyond: false,
+            refused: None,
             geryon_only: false,
             source: source.to_owned(),
             compiler: if cpp { "g++" } else { "gcc" }.to_owned(),
@@ -125,6 +129,7 @@ impl Guest {
                 "deterministic" => guest.deterministic = true,
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
+                "refused" => guest.refused = Some(value.trim().to_owned()),
                 "native" if value == "skip" => guest.geryon_only = true,
                 "Proves" => proves = true,
                 other => return Err(format!("unknown header line `{other}`")),

@@ -83,6 +83,8 @@ pub mod rpc {
     /// Forked child starts: (sequence number of the fork in its parent); answers the number of the
     /// descriptor of the new group's segment in the monitor.
     pub const CHILD: u64 = BASE + 4;
+    /// A vfork's child, in its parent's memory, starts: (slot).
+    pub const VFORKED: u64 = BASE + 9;
     /// A message for the user: (address, length).
     pub const MESSAGE: u64 = BASE + 5;
     /// The leader is about to exec: (path address).
@@ -92,7 +94,7 @@ pub mod rpc {
     /// Deliver a signal on the user stack inside a hook: (address of siginfo).
     pub const DELIVER_HERE: u64 = BASE + 8;
     /// One past the last.
-    pub const END: u64 = BASE + 9;
+    pub const END: u64 = BASE + 10;
 }
 
 /// What a test can make one replica do wrong, at a chosen logged call.
@@ -208,8 +210,7 @@ pub struct Private {
     pub shown_pid: u32,
     /// Own host process id.
     pub own_pid: u32,
-    /// 1 while a fork is being waited for by the parent's segment switch.
-    pub in_vfork: u32,
+    pad: u32,
     /// Messages already shown (a refused call is named once).
     pub refused_shown: AtomicU32,
 }
@@ -258,6 +259,8 @@ pub struct Block {
     pub own_tid: u32,
     /// Thread id shown to the program.
     pub shown_tid: u32,
+    /// 1: this is a vfork's child, a process of its own in its parent's memory.
+    pub vforked: u32,
     /// Written by the monitor: number of signals in `pending`.
     pub pending_count: AtomicU32,
     /// Depth of hooked functions at `interrupted_rsp`, to be restored by its rt_sigreturn.

@@ -94,6 +94,8 @@ pub enum Kind {
     SigmaskPair,
     /// struct sigevent (timer_create, mq_notify): 64 bytes; its value is opaque.
     Sigevent,
+    /// struct ifconf: length and pointer to a buffer that the kernel fills.
+    Ifconf,
     /// The meaning depends on a command argument: see the sub-table of the call
     /// (fcntl, ioctl, prctl, ...).
     ByCommand,

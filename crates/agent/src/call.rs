@@ -75,6 +75,7 @@ pub fn output(frame: &mut Frame, row: &Row) {
 
 /// The rendezvous at the start of an output. True: this replica executes the call.
 pub fn begin(frame: &mut Frame, row: &Row) -> bool {
+    crate::sabotage::maybe(frame, row);
     let args = frame.args();
     let digest = marshal::digest(row, &args);
     rendezvous(frame, row.nr, digest, args)

@@ -74,7 +74,8 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
             sigreturn(frame.rsp)
         }
         nr::CLONE => thread::clone(frame, row),
-        nr::FORK | nr::VFORK => process::fork(frame, row),
+        nr::FORK => process::fork(frame, row),
+        nr::VFORK => process::vfork(frame, row),
         nr::CLONE3 => frame.rax = ENOSYS as u64,
         nr::EXIT => thread::exit(frame, row),
         nr::EXIT_GROUP => process::exit_group(frame, row),

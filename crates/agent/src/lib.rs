@@ -17,6 +17,7 @@ pub mod marshal;
 pub mod memory;
 pub mod process;
 pub mod raise;
+pub mod sabotage;
 pub mod state;
 pub mod stop;
 pub mod thread;

@@ -147,6 +147,7 @@ unsafe fn digest_memory(d: &mut Digest, kind: Kind, p: u64, args: &[u64; 6]) {
                     d.bytes(bytes(set, 8));
                 }
             }
+            Kind::Ifconf => d.number(read32(p) as u64),
             // sigev_value is opaque; signal number and way of notification are not.
             Kind::Sigevent => d.number(read64(p + 8)),
             _ => {}
@@ -293,6 +294,14 @@ fn walk<T: Transfer>(t: &mut T, row: &Row, args: &[u64; 6], result: i64, before:
                 // SAFETY: the call succeeded, so the kernel has used the word.
                 let after = if word == 0 { 0 } else { unsafe { read32(word) } };
                 plain(t, p, after.min(before.words[0]) as u64);
+            }
+            Kind::Ifconf if good => {
+                // SAFETY: the call succeeded, so the kernel has used the structure.
+                let (len, buffer) = unsafe { (read32(p), read64(p + 8)) };
+                plain(t, p, 4);
+                if buffer != 0 {
+                    plain(t, buffer, len as u64);
+                }
             }
             Kind::IovecOut(n) if good => iovec(t, p, args[n as usize], result as u64),
             Kind::MsghdrOut if good => message(t, p, result as u64, before),

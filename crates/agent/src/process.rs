@@ -7,7 +7,7 @@ use crate::log::{get, register_barrier, remember, resume_stream};
 use crate::marshal::{self, Before};
 use crate::memory::await_file_maps;
 use crate::raise;
-use crate::state::{block, leads, private};
+use crate::state::{block, block_at, leads, private};
 use crate::thread::{alone, greet};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
@@ -32,7 +32,7 @@ const CLONE_VFORK: u64 = 0x4000;
 const CLONE_SETTLS: u64 = 0x8_0000;
 const CLONE_PARENT_SETTID: u64 = 0x10_0000;
 const CLONE_CHILD_SETTID: u64 = 0x100_0000;
-const NR_FORK: u64 = 57;
+const EAGAIN: i64 = -11;
 const WNOHANG: u64 = 1;
 const WALL: u64 = 0x4000_0000;
 
@@ -61,14 +61,48 @@ fn disown(shown: u32) -> Option<u32> {
     })
 }
 
-/// fork, vfork, and clone without shared memory. A vfork gets a copy of the memory, but the
-/// parent waits as it would natively.
+/// vfork, and clone with CLONE_VM | CLONE_VFORK (posix_spawn): the child runs in its parent's
+/// memory, on a slot of its own in the parent's log, until it execs or exits; the parent waits.
+pub fn vfork(frame: &mut Frame, row: &'static Row) {
+    let args = frame.args();
+    let is_clone = row.nr as u64 == NR_CLONE;
+    let flags = if is_clone { args[0] } else { SIGCHLD | CLONE_VFORK | CLONE_VM };
+    let mut d = Digest::new(row.nr as u64);
+    d.number(flags);
+    let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
+    let Some(slot) = crate::thread::take_slot(frame) else {
+        // No slot in the leader: the same answer everywhere.
+        frame.rax = EAGAIN as u64;
+        return;
+    };
+    let keep = flags & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
+    let mut child = *frame;
+    if is_clone && args[1] != 0 {
+        child.rsp = args[1];
+    }
+    let own = crate::thread::start_in(&child, slot, keep, true);
+    // The child is done with this memory.
+    block_at(slot).free.store(1, Ordering::Release);
+    let b = block();
+    if executes {
+        complete(b, frame, row, kind::END, None, own, &Before::default());
+    } else {
+        let first = get(b);
+        remember(b, first);
+        let shown = crate::log::peek(b) as i64;
+        if shown > 0 && own > 0 {
+            adopt(shown as u32, own as u32);
+        }
+        finish(b, frame, row, first);
+    }
+}
+
+/// fork, and clone without shared memory.
 pub fn fork(frame: &mut Frame, row: &'static Row) {
     let args = frame.args();
     let flags = match row.nr as u64 {
         NR_CLONE => args[0],
-        NR_FORK => SIGCHLD,
-        _ => SIGCHLD | CLONE_VFORK,
+        _ => SIGCHLD,
     };
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
@@ -176,6 +210,9 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     begin(frame, row);
     if leads() {
         await_file_maps();
+    }
+    if !leads() {
+        crate::log::tell_tail(block());
     }
     real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);
 }

@@ -3,7 +3,7 @@
 
 use crate::call::{after, begin_record, complete, input};
 use crate::clock::LIFE;
-use crate::gate::{self, clone_thread, guarded, real};
+use crate::gate::{self, clone_thread, guarded, real, rpc};
 use crate::log::{get, publish, put, remember, resume_stream, tell_tail};
 use crate::marshal::Before;
 use crate::raise;
@@ -13,7 +13,7 @@ use crate::wait::{Patience, announce, announce_end};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::{FRAME_BYTES, Frame};
-use geryon_abi::layout::{BLOCK_BYTES, MAX_EXITING, MAX_THREADS, block_address, wait, why};
+use geryon_abi::layout::{BLOCK_BYTES, MAX_EXITING, MAX_THREADS, block_address, rpc as number, wait, why};
 use geryon_abi::record::{kind, kind_of, low_of, word};
 use geryon_abi::row::Row;
 
@@ -43,8 +43,11 @@ fn is_free(slot: usize) -> bool {
 /// clone.
 pub fn clone(frame: &mut Frame, row: &'static Row) {
     let flags = frame.rdi;
-    if flags & CLONE_VM == 0 || flags & CLONE_VFORK != 0 {
+    if flags & CLONE_VM == 0 {
         return crate::process::fork(frame, row);
+    }
+    if flags & CLONE_VFORK != 0 {
+        return crate::process::vfork(frame, row);
     }
     if flags & CLONE_THREAD == 0 {
         crate::stop::refused(row.nr as u64, flags);
@@ -88,12 +91,7 @@ fn follow_birth(b: Here, frame: &mut Frame) {
     let tick = low_of(first);
     LIFE.await_turn(tick);
     if result > 0 {
-        let mut patience = Patience::new();
-        while !is_free(slot) {
-            if patience.spend() {
-                patience = Patience::new();
-            }
-        }
+        await_free(slot);
         let own = start(frame, slot);
         if own < 0 {
             diverged(why::LOCAL, at, [word(kind::BIRTH, 0, 0, tick), own as u64, result as u64, 0, 0, 0, 0, 0]);
@@ -113,8 +111,77 @@ fn store_tid(address: u64, tid: u32) {
     });
 }
 
+/// Agree on a free slot for a process that will run in this memory.
+pub fn take_slot(frame: &mut Frame) -> Option<usize> {
+    let b = block();
+    if leads() {
+        let tick = LIFE.enter(b.this);
+        let slot = (0..MAX_THREADS).find(|s| is_free(*s));
+        if let Some(s) = slot {
+            claim(s);
+        }
+        LIFE.tick();
+        let first = word(kind::BIRTH, 1, 0, tick);
+        put(b, first);
+        put(b, slot.map_or(u64::MAX, |s| s as u64));
+        put(b, 0);
+        remember(b, first);
+        publish(b);
+        LIFE.leave();
+        return slot;
+    }
+    let at = b.pos;
+    let first = begin_record(b, frame);
+    if kind_of(first) != kind::BIRTH {
+        diverged(why::KIND, at, [word(kind::BIRTH, 1, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
+    }
+    let (slot, _) = (get(b) as usize, get(b));
+    let tick = low_of(first);
+    LIFE.await_turn(tick);
+    if slot < MAX_THREADS {
+        await_free(slot);
+        claim(slot);
+    }
+    LIFE.turn_done(tick);
+    (slot < MAX_THREADS).then_some(slot)
+}
+
+fn claim(slot: usize) {
+    let mut b = block_at(slot);
+    b.this = block_address(slot);
+    b.free.store(0, Ordering::Release);
+}
+
+/// Its last owner executes its last instructions.
+fn await_free(slot: usize) {
+    let mut patience = Patience::new();
+    while !is_free(slot) {
+        if patience.spend() {
+            patience = Patience::new();
+        }
+    }
+}
+
 /// Really create the thread, in every replica.
 fn start(frame: &Frame, slot: usize) -> i64 {
+    let mut child = *frame;
+    child.rsp = frame.rsi;
+    ALIVE.fetch_add(1, Ordering::Relaxed);
+    let keep = frame.rdi & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
+    let result = start_in(&child, slot, keep, false);
+    if result < 0 {
+        block_at(slot).free.store(1, Ordering::Release);
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
+    }
+    if result > 0 && leads() && frame.rdi & CLONE_PARENT_SETTID != 0 {
+        store_tid(frame.rdx, result as u32);
+    }
+    result
+}
+
+/// Clone with the slot's block and agent stack; `state` is what the child starts from.
+pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
+    let parent = block();
     let mut new = block_at(slot);
     let address = block_address(slot);
     let top = address + BLOCK_BYTES;
@@ -124,36 +191,36 @@ fn start(frame: &Frame, slot: usize) -> i64 {
     new.stack_top = top;
     new.frame = copy;
     new.free.store(0, Ordering::Relaxed);
-    new.ordered = 1;
+    new.ordered = if vforked { parent.ordered } else { 1 };
     new.suspend = 0;
     new.fault_rip = 0;
+    new.vforked = vforked as u32;
     new.pending_count.store(0, Ordering::Relaxed);
-    let flags = frame.rdi;
-    new.clear_tid = if flags & CLONE_CHILD_CLEARTID != 0 { frame.r10 } else { 0 };
-    let mut child = *frame;
+    new.clear_tid = if state.rdi & CLONE_CHILD_CLEARTID != 0 && !vforked { state.r10 } else { 0 };
+    let mut child = *state;
     child.rax = 0;
-    child.rsp = frame.rsi;
     child.pad = child.rflags();
     // SAFETY: the top of the unused block's stack.
     unsafe { (copy as *mut Frame).write(child) };
     HIGH.fetch_max(slot as u32 + 1, Ordering::Relaxed);
-    ALIVE.fetch_add(1, Ordering::Relaxed);
-    let keep = flags & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
-    let result = clone_thread([keep, copy, 0, frame.r10, frame.r8], address, copy);
-    if result < 0 {
-        new.free.store(1, Ordering::Release);
-        ALIVE.fetch_sub(1, Ordering::Relaxed);
-    }
-    if result > 0 && leads() && flags & CLONE_PARENT_SETTID != 0 {
-        store_tid(frame.rdx, result as u32);
-    }
-    result
+    clone_thread([flags, copy, 0, state.r10, state.r8], address, copy)
 }
 
 /// First Rust code of a new thread, on its agent stack.
 #[unsafe(no_mangle)]
 extern "C" fn geryon_thread_started(_block: u64) {
     let b = block();
+    if b.vforked != 0 {
+        if !leads() {
+            // A copy of the descriptor table would keep pipes open that the program closes.
+            const NR_CLOSE_RANGE: u64 = 436;
+            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+        }
+        rpc(number::VFORKED, b.slot as u64, 0, 0);
+        resume_stream(leads());
+        greet(b);
+        return;
+    }
     resume_stream(leads());
     greet(b);
     // SAFETY: the creator put the frame there.
@@ -188,7 +255,7 @@ pub fn greet(mut b: Here) {
 
 /// exit: the end of one thread.
 pub fn exit(frame: &mut Frame, row: &'static Row) {
-    if ALIVE.load(Ordering::Acquire) == 1 {
+    if ALIVE.load(Ordering::Acquire) == 1 || block().vforked != 0 {
         return crate::process::exit_group(frame, row);
     }
     let b = block();
@@ -275,6 +342,7 @@ pub fn alone() {
         }
     }
     me.events = 0;
+    me.vforked = 0;
     me.pending_count.store(0, Ordering::Relaxed);
 }
 

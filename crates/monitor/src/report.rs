@@ -73,7 +73,6 @@ impl Monitor {
             pos: m.word(at + offset_of!(Report, pos) as u64)?,
             theirs: m.words(at + offset_of!(Report, theirs) as u64)?,
             ours: m.words(at + offset_of!(Report, ours) as u64)?,
-            frame: m.word(at + offset_of!(Report, frame) as u64)?,
         };
         let Some((group, replica)) = self.processes.get(&pid).and_then(|p| Some((p.group?, p.replica))) else {
             return Ok(());

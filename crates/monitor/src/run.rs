@@ -69,7 +69,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         tsc_mult: tsc_mult(),
         messages: HashSet::new(),
     };
-    m.processes.insert(pid, Process { group: None, replica: 0, memory: None, parent: None, threads: 1 });
+    m.processes.insert(pid, Process { group: None, replica: 0, memory: None, parent: None, threads: 1, guest: None });
     m.threads.insert(pid, Thread { pid, ..Thread::default() });
     let result = m.serve(&signals);
     if result.is_err() || m.outcome == Some(Outcome::Diverged) {
@@ -206,7 +206,7 @@ impl Monitor {
         if is_process {
             let parent = self.processes.get(&creator_pid).and_then(|p| Some((p.group?, p.replica)));
             let replica = parent.map_or(0, |p| p.1);
-            self.processes.insert(new, Process { group: None, replica, memory: None, parent, threads: 1 });
+            self.processes.insert(new, Process { group: None, replica, memory: None, parent, threads: 1, guest: None });
             self.threads.insert(new, Thread { pid: new, ..Thread::default() });
         } else {
             if let Some(p) = self.processes.get_mut(&creator_pid) {
@@ -233,6 +233,7 @@ impl Monitor {
         let Some(p) = self.processes.remove(&tid) else { return };
         self.threads.retain(|_, t| t.pid != tid);
         match p.group {
+            Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, end),
             Some(g) => self.on_member_end(g, p.replica, tid, end),
             None if tid == self.root => {
                 self.outcome.get_or_insert(match end {
@@ -279,6 +280,22 @@ impl Monitor {
         }
     }
 
+    /// A vfork's child has ended without exec.
+    fn on_guest_end(&mut self, id: GroupId, replica: usize, end: End) {
+        let follows = self.groups.get(&id).is_some_and(|g| g.leader != replica && g.members[replica].is_some());
+        if matches!(end, End::Killed(_)) && follows && !self.dropped.contains(&replica) {
+            self.lost(id, replica, end);
+        }
+    }
+
+    /// A vfork's child says on which slot of its parent's memory it runs.
+    fn on_vforked(&mut self, pid: Pid, slot: u64) {
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.guest = Some(slot);
+            p.group = p.parent.map(|(g, _)| g);
+        }
+    }
+
     /// Once leader and followers are gone: did they end alike?
     fn compare_ends(&mut self, id: GroupId) {
         let Some(g) = self.groups.get(&id) else { return };
@@ -306,16 +323,29 @@ impl Monitor {
         let old = self.processes.get_mut(&pid).map(|p| {
             p.memory = None;
             p.threads = 1;
-            (p.group.take(), p.replica)
+            (p.group.take(), p.replica, p.guest.take())
         });
-        if let Some((Some(old), replica)) = old {
-            self.leave_group(old, replica);
+        match old {
+            Some((Some(old), replica, Some(slot))) => self.end_guests(old, replica, slot),
+            Some((Some(old), replica, None)) => self.leave_group(old, replica),
+            _ => {}
         }
         let made = self.install(pid);
         if let Err(e) = made {
             return Err(e.context("cannot set up replicas"));
         }
         Ok(())
+    }
+
+    /// A vfork's child in the leader has its own program now: its followers' children are over,
+    /// which lets their parents go on.
+    fn end_guests(&mut self, id: GroupId, leader: usize, slot: u64) {
+        for (pid, p) in &mut self.processes {
+            if p.group == Some(id) && p.guest == Some(slot) && p.replica != leader {
+                p.group = None;
+                kill(*pid, libc::SIGKILL);
+            }
+        }
     }
 
     /// The leader has replaced its program: the old program's followers are over.
@@ -379,7 +409,7 @@ impl Monitor {
                 .become_copy(Identity { replica: r as u32, ..identity }, mask)?;
             self.processes.insert(
                 copy,
-                Process { group: Some(id), replica: r, memory: Some(copied), parent: None, threads: 1 },
+                Process { group: Some(id), replica: r, memory: Some(copied), parent: None, threads: 1, guest: None },
             );
             self.threads.insert(copy, Thread { pid: copy, ..Thread::default() });
         }
@@ -443,6 +473,11 @@ impl Monitor {
                 self.on_mapped(tid, pid, regs.rdi, regs.rsi)?;
                 return Ok(tracee.resume(0)?);
             }
+            rpc::VFORKED => {
+                self.on_vforked(pid, regs.rdi);
+                0
+            }
+            rpc::EXEC => 0,
             rpc::CHILD => self.on_child(pid, regs.rdi, regs.rsi)?,
             rpc::MESSAGE => {
                 self.on_message(pid, &regs);

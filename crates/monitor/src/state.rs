@@ -85,8 +85,6 @@ pub struct ReportWords {
     pub theirs: [u64; 8],
     /// This replica's.
     pub ours: [u64; 8],
-    /// Address of the application's frame.
-    pub frame: u64,
 }
 
 /// One process of one replica.
@@ -101,6 +99,8 @@ pub struct Process {
     pub parent: Option<(GroupId, usize)>,
     /// Number of threads.
     pub threads: usize,
+    /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
+    pub guest: Option<u64>,
 }
 
 /// One thread.
@@ -112,6 +112,4 @@ pub struct Thread {
     pub inject: Option<[u64; 16]>,
     /// The mask that the delivered signal's frame must show.
     pub frame_mask: Option<u64>,
-    /// It stopped before its creator's event came.
-    pub fresh: bool,
 }

@@ -114,7 +114,7 @@ commands! { pub(super) IOCTL:
   0x0000890b SIOCADDRT Output (In(Fixed(120))) "The device name is not compared.";
   0x0000890c SIOCDELRT Output (In(Fixed(120))) "The device name is not compared.";
   0x00008910 SIOCGIFNAME Input (InOut(Fixed(40)));
-  0x00008912 SIOCGIFCONF Refused (Addr) "Holds a pointer: use getifaddrs (netlink).";
+  0x00008912 SIOCGIFCONF Input (Ifconf);
   0x00008913 SIOCGIFFLAGS Input (InOut(Fixed(40)));
   0x00008914 SIOCSIFFLAGS Output (In(Fixed(40)));
   0x00008915 SIOCGIFADDR Input (InOut(Fixed(40)));

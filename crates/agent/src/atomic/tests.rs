@@ -42,7 +42,7 @@ struct Form {
 }
 
 macro_rules! on_processor {
-    ($text:literal) => {
+    ($text:expr) => {
         |s: &mut State| {
             let operand = s.memory[WORDS / 2..].as_mut_ptr();
             // SAFETY: writes only within `memory` (bit offsets are kept in reach) and to the
@@ -66,7 +66,7 @@ macro_rules! on_processor {
 }
 
 macro_rules! form {
-    ($op:ident, $size:literal, $source:expr, $register:expr, $immediate:expr, $text:literal) => {
+    ($op:ident, $size:literal, $source:expr, $register:expr, $immediate:expr, $text:expr) => {
         Form {
             text: $text,
             op: op::$op,

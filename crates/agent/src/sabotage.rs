@@ -1,0 +1,75 @@
+//! The test-only hook: one replica misbehaves at a chosen output call, as a fault would make it.
+
+use crate::call::rendezvous;
+use crate::gate::{guarded, real};
+use crate::state::private;
+use core::sync::atomic::Ordering;
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::sabotage as what;
+use geryon_abi::row::{Kind, Row};
+
+const NR_SCHED_YIELD: u64 = 24;
+const NR_GETTIMEOFDAY: u16 = 96;
+
+/// At the start of an output call.
+#[inline(always)]
+pub fn maybe(frame: &mut Frame, row: &Row) {
+    if private().sabotage != what::NONE {
+        count(frame, row);
+    }
+}
+
+#[cold]
+fn count(frame: &mut Frame, row: &Row) {
+    let p = private();
+    if p.calls.fetch_add(1, Ordering::Relaxed) + 1 != p.sabotage_at {
+        return;
+    }
+    let kind = p.sabotage;
+    p.sabotage = what::NONE;
+    match kind {
+        what::ARGUMENT => flip_argument(frame, row),
+        what::CONTENT => flip_content(frame, row),
+        what::ORDER => {
+            rendezvous(frame, NR_GETTIMEOFDAY, 0, frame.args());
+        }
+        what::EXTRA => {
+            let digest = crate::marshal::digest(row, &frame.args());
+            rendezvous(frame, row.nr, digest, frame.args());
+        }
+        what::CRASH => {
+            // SAFETY: none: the fault is the purpose.
+            unsafe { core::ptr::null_mut::<u32>().write_volatile(1) }
+        }
+        what::HANG => loop {
+            real(NR_SCHED_YIELD, [0; 6]);
+        },
+        _ => {}
+    }
+}
+
+/// Flip the lowest bit of the last argument.
+fn flip_argument(frame: &mut Frame, row: &Row) {
+    match row.args.len() {
+        0 | 1 => frame.rdi ^= 1,
+        2 => frame.rsi ^= 1,
+        _ => frame.rdx ^= 1,
+    }
+}
+
+/// Flip a bit in the first buffer that goes out.
+fn flip_content(frame: &mut Frame, row: &Row) {
+    let args = frame.args();
+    for (i, a) in row.args.iter().enumerate() {
+        let at = match a.kind {
+            Kind::In(_) | Kind::Path => args[i],
+            // SAFETY: the first buffer of an array that the kernel is about to read.
+            Kind::IovecIn(_) => unsafe { *(args[i] as *const u64) },
+            _ => continue,
+        };
+        if at != 0 && guarded(|| unsafe { *(at as *mut u8) ^= 1 }) {
+            return;
+        }
+    }
+    flip_argument(frame, row);
+}
