@@ -1,4 +1,5 @@
 // build:
+// replicas: 1
 // deterministic
 // Proves: cancellation of a thread in read, in cond_wait and by testcancel:
 // cleanup handlers run, result is PTHREAD_CANCELED (SIGCANCEL and unwinding

@@ -15,6 +15,7 @@
 //! | `// varies` | natively the output differs from run to run (checked) |
 //! | `// beyond` | plain loads decide: right, or stopped with a report |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
+//! | `// replicas: 1` | a documented limit: not run with more replicas |
 //! | `// native: skip` | passes under Geryon only |
 //! | `// Proves: ...` | what it is good for; required |
 //!
@@ -49,6 +50,8 @@ pub struct Guest {
     pub beyond: bool,
     /// The call that is refused.
     pub refused: Option<String>,
+    /// The most replicas it is run with.
+    pub most: u32,
     /// Has no native run.
     pub geryon_only: bool,
     source: PathBuf,
@@ -96,6 +99,7 @@ impl Guest {
             varies: false,
             beyond: false,
             refused: None,
+            most: u32::MAX,
             geryon_only: false,
             source: source.to_owned(),
             compiler: if cpp { "g++" } else { "gcc" }.to_owned(),
@@ -129,6 +133,7 @@ impl Guest {
                 "deterministic" => guest.deterministic = true,
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
+                "replicas" => guest.most = value.parse().map_err(|_| "replicas: a number")?,
                 "refused" => guest.refused = Some(value.trim().to_owned()),
                 "native" if value == "skip" => guest.geryon_only = true,
                 "Proves" => proves = true,

@@ -34,7 +34,7 @@ pub struct Frame {
     pub rdi: u64,
     /// Number on entry, result on return.
     pub rax: u64,
-    /// lahf in bits 8..16, seto in bit 0.
+    /// The flags register, as pushed.
     pub flags: u64,
     /// The user's stack pointer.
     pub rsp: u64,
@@ -53,7 +53,8 @@ impl Frame {
     }
     /// The flags register as the kernel would show it in r11.
     pub fn rflags(&self) -> u64 {
-        0x202 | (self.flags >> 8 & 0xd5) | (self.flags & 1) << 11
+        const SHOWN: u64 = 0xcd5;
+        0x202 | (self.flags & SHOWN)
     }
 }
 

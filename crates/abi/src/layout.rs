@@ -167,6 +167,22 @@ pub struct Header {
 #[derive(Clone, Copy)]
 pub struct Siginfo(pub [u64; 16]);
 
+/// A point at which a handler was started: what its frame shows, and where the thread really
+/// goes on (in a trampoline).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Interruption {
+    /// Program counter in the signal frame: the original code's.
+    pub shown: u64,
+    /// Where to go on.
+    pub resume: u64,
+    /// Stack pointer there.
+    pub rsp: u64,
+}
+
+/// Handlers that may be active at one time in one thread, for the translation of their frames.
+pub const MAX_INTERRUPTIONS: usize = 32;
+
 /// Private control structure of one replica's process.
 #[repr(C)]
 pub struct Private {
@@ -267,6 +283,12 @@ pub struct Block {
     pub interrupted_suspend: u32,
     /// The user's stack pointer where a signal interrupted a hooked function; 0: none.
     pub interrupted_rsp: u64,
+    /// Set while a call is to be issued again after a handler: bytes to go back.
+    pub back: u64,
+    /// Number of entries ever made in `interruptions`.
+    pub interruption_count: u64,
+    /// Where signals interrupted the program.
+    pub interruptions: [Interruption; MAX_INTERRUPTIONS],
     /// Records consumed or produced (for progress reports).
     pub events: u64,
     /// The last records, newest at `events % 16`.

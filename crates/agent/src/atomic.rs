@@ -604,11 +604,12 @@ fn wide(s: &mut Saved, d: &Descriptor, at: u64) {
     let perform = |s: &mut Saved| -> bool {
         let ok: u8;
         let (mut lo, mut hi) = (s.r[0], s.r[2]);
-        // SAFETY: the application's own operand; rbx is exchanged around the instruction.
+        // SAFETY: the application's own operand; rbx, which an operand cannot name and a class of
+        // registers may still contain, is exchanged around the instruction.
         unsafe {
             core::arch::asm!(
-                "xchg {bx}, rbx", "lock cmpxchg16b [{p}]", "sete {ok}", "mov rbx, {bx}",
-                bx = inout(reg) s.r[3] => _, p = in(reg) at, ok = out(reg_byte) ok,
+                "xchg {bx}, rbx", "lock cmpxchg16b [rdi]", "sete r8b", "mov rbx, {bx}",
+                bx = inout(reg) s.r[3] => _, in("rdi") at, out("r8b") ok,
                 inout("rax") lo, inout("rdx") hi, in("rcx") s.r[1], options(nostack),
             );
         }

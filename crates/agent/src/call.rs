@@ -179,14 +179,15 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) {
 }
 
 /// Both: set the result (or the restart), then deliver the signal that follows.
-fn settle(b: Here, frame: &mut Frame, nr: u16, result: i64, detail: u8) {
+fn settle(mut b: Here, frame: &mut Frame, nr: u16, result: i64, detail: u8) {
     if detail & after::RESTART != 0 {
         frame.rax = nr as u64;
-        frame.resume -= 2;
+        raise::reissue(frame);
     } else {
         frame.rax = result as u64;
     }
     if detail & after::SIGNAL != 0 {
         raise::deliver_now(b, frame);
     }
+    b.back = 0;
 }

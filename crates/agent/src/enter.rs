@@ -1,8 +1,8 @@
 //! What happens to one system call: look its row up, do what its class says.
 
-use crate::gate::{real, sigreturn};
+use crate::gate::real;
 use crate::stop::refused;
-use crate::{call, marshal, memory, process, thread};
+use crate::{call, marshal, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
 use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
@@ -49,7 +49,9 @@ pub mod nr {
 /// Called from the assembly entry with the application's registers.
 #[unsafe(no_mangle)]
 extern "C" fn geryon_on_syscall(frame: &mut Frame) {
-    let number = frame.rax;
+    // The kernel looks at 32 bits.
+    let number = frame.rax as u32 as u64;
+    frame.rax = number;
     if crate::state::block().suspend != 0 && number != nr::FUTEX && number != nr::RT_SIGRETURN {
         // Inside the original of a hooked function (its clock for a timeout, a yield): how often
         // that asks is each replica's own affair; the function's outcome is what is logged.
@@ -60,7 +62,11 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     match table::row(number) {
         Some(row) => dispatch(frame, row),
         None => {
-            refused(number, 0);
+            /// Beyond this no kernel will have calls for a long time: not worth a message.
+            const PLAUSIBLE: u64 = 1 << 20;
+            if number < PLAUSIBLE {
+                refused(number, 0);
+            }
             frame.rax = ENOSYS as u64;
         }
     }
@@ -69,10 +75,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
 
 fn dispatch(frame: &mut Frame, row: &'static Row) {
     match row.nr as u64 {
-        nr::RT_SIGRETURN => {
-            crate::hook::resume_interrupted(frame.rsp);
-            sigreturn(frame.rsp)
-        }
+        nr::RT_SIGRETURN => raise::sigreturn(frame, row),
         nr::CLONE => thread::clone(frame, row),
         nr::FORK => process::fork(frame, row),
         nr::VFORK => process::vfork(frame, row),

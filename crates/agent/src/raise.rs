@@ -2,15 +2,20 @@
 //! in the thread's block; the leader's thread logs them at its next safe point (the start or
 //! the end of a call), and every replica's thread has its monitor-made delivery there.
 
-use crate::gate::{real, rpc};
+use crate::call::{after, begin_record};
+use crate::gate::{guarded, real, rpc};
 use crate::log::{get, publish, put, remember};
-use crate::state::{Here, leads};
+use crate::state::{Here, block, leads};
+use crate::stop::diverged;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{MAX_PENDING, Siginfo, rpc as number};
-use geryon_abi::record::{kind, word};
+use geryon_abi::layout::{Interruption, MAX_INTERRUPTIONS, MAX_PENDING, Siginfo, rpc as number, why};
+use geryon_abi::record::{detail_of, kind, kind_of, short_of, word};
+use geryon_abi::row::Row;
 
 const NR_RT_SIGACTION: u64 = 13;
+const NR_RT_SIGPROCMASK: u64 = 14;
+const SIG_SETMASK: u64 = 2;
 const SA_RESTART: u64 = 0x1000_0000;
 
 /// A signal waits for this thread's next safe point (leader only).
@@ -39,8 +44,10 @@ pub fn follow_signal_before(b: Here, first: u64, frame: &mut Frame) -> ! {
     follow(b, frame)
 }
 
-fn reissue(frame: &mut Frame) {
-    frame.resume -= 2;
+/// The call is issued again after the handler.
+pub fn reissue(frame: &mut Frame) {
+    frame.resume -= REISSUE;
+    block().back = REISSUE;
 }
 
 /// At the end of a call: deliver the signal whose words come next in the log.
@@ -76,11 +83,84 @@ fn take(mut b: Here) -> Siginfo {
     info
 }
 
+/// Length of a `syscall` instruction, and of the jump that stands for it in a trampoline.
+const REISSUE: u64 = 2;
+
 fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
+    // The handler's frame shows the program's own code (it may unwind from there); its
+    // rt_sigreturn finds the trampoline again.
+    let mut b = block();
+    let shown = frame.rcx - b.back;
+    b.back = 0;
+    let at = b.interruption_count as usize % MAX_INTERRUPTIONS;
+    b.interruptions[at] = Interruption { shown, resume: frame.resume, rsp: frame.rsp };
+    b.interruption_count += 1;
+    frame.resume = shown;
     frame.pad = frame.rflags();
     // The monitor loads the application's state from the frame and lets the kernel build the
     // signal frame on it; control never comes back here.
     crate::gate::deliver(frame as *mut Frame as u64, info as *const Siginfo as u64)
+}
+
+/// rt_sigreturn: signals that the restored mask lets in are delivered first, before the
+/// interrupted code goes on.
+pub fn sigreturn(frame: &mut Frame, row: &Row) {
+    const UC_RIP: u64 = 168;
+    const UC_RSP: u64 = 160;
+    const UC_MASK: u64 = 296;
+    let mut b = block();
+    let uc = frame.rsp;
+    let (mut rip, mut rsp, mut mask) = (0, 0, 0u64);
+    let there = guarded(|| {
+        // SAFETY: inside `guarded`; offsets of struct ucontext.
+        unsafe {
+            rip = ((uc + UC_RIP) as *const u64).read_unaligned();
+            rsp = ((uc + UC_RSP) as *const u64).read_unaligned();
+            mask = ((uc + UC_MASK) as *const u64).read_unaligned();
+        }
+    });
+    if !there {
+        // The kernel will say SIGSEGV.
+        crate::gate::sigreturn(uc);
+    }
+    let first = word(kind::CALL, 0, row.nr, 0);
+    let set_mask = || real(NR_RT_SIGPROCMASK, [SIG_SETMASK, &raw const mask as u64, 0, 8, 0, 0]);
+    let signal = if leads() {
+        lead_signal_before(b, frame);
+        set_mask();
+        let signal = pending(b);
+        let first = if signal { word(kind::CALL, after::SIGNAL, row.nr, 0) } else { first };
+        put(b, first);
+        remember(b, first);
+        publish(b);
+        signal
+    } else {
+        let at = b.pos;
+        let theirs = begin_record(b, frame);
+        if kind_of(theirs) != kind::CALL || short_of(theirs) != row.nr {
+            diverged(why::KIND, at, [first, 0, uc, 0, 0, 0, 0, 0]);
+        }
+        set_mask();
+        detail_of(theirs) & after::SIGNAL != 0
+    };
+    if signal {
+        reissue(frame);
+        frame.rax = row.nr as u64;
+        deliver_now(b, frame);
+    }
+    crate::hook::resume_interrupted(uc);
+    // From the youngest entry on: is it the point that this frame shows?
+    let newest = b.interruption_count as usize;
+    for k in 1..=newest.min(MAX_INTERRUPTIONS) {
+        let e = b.interruptions[(newest - k) % MAX_INTERRUPTIONS];
+        if e.shown == rip && e.rsp == rsp {
+            // SAFETY: just read.
+            unsafe { ((uc + UC_RIP) as *mut u64).write_unaligned(e.resume) };
+            b.interruption_count = (newest - k) as u64;
+            break;
+        }
+    }
+    crate::gate::sigreturn(uc)
 }
 
 /// The result that an interrupted call shows, or None when it is to be issued again after

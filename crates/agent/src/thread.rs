@@ -470,7 +470,7 @@ fn wait_in_kernel(mut b: Here, frame: &mut Frame, row: &Row, args: [u64; 6]) {
             Some(shown) => frame.rax = shown as u64,
             None => {
                 frame.rax = row.nr as u64;
-                frame.resume -= 2;
+                raise::reissue(frame);
             }
         }
         raise::lead_signal_in_hook(b, frame);

@@ -185,6 +185,11 @@ impl Monitor {
             }
             m.write(at, &(count + 1).to_le_bytes())?;
         }
+        let mask = tracee.mask()?;
+        tracee.set_mask(u64::MAX)?;
+        if let Some(t) = self.threads.get_mut(&tid) {
+            t.held_mask.get_or_insert(mask);
+        }
         if (check..=call).contains(&regs.rip) {
             regs.rip = eintr;
             tracee.set_regs(&regs)?;
@@ -232,12 +237,15 @@ impl Monitor {
     pub(crate) fn inject(&mut self, tid: Pid, pid: Pid, info: [u64; 16]) -> Result<()> {
         let tracee = Stopped(tid);
         let signal = info[0] as i32;
-        let mask = tracee.mask()?;
+        let now = tracee.mask()?;
         let bit = 1u64 << (signal - 1);
         let t = self.threads.entry(tid).or_default();
         t.pid = pid;
         t.inject = Some(info);
-        if mask & bit != 0 {
+        let mask = t.held_mask.take().unwrap_or(now);
+        if mask & bit == 0 {
+            tracee.set_mask(mask)?;
+        } else {
             // A wait with a mask of its own (sigsuspend) let it in: the handler's frame shows
             // the mask that is in force now.
             t.frame_mask = Some(mask);

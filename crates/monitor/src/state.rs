@@ -110,6 +110,9 @@ pub struct Thread {
     pub pid: Pid,
     /// The signal that the monitor itself has sent it, to be shown with this siginfo.
     pub inject: Option<[u64; 16]>,
+    /// The thread's mask, while a signal waits for its safe point: all others wait in the kernel,
+    /// which knows their order and the masks of handlers.
+    pub held_mask: Option<u64>,
     /// The mask that the delivered signal's frame must show.
     pub frame_mask: Option<u64>,
 }

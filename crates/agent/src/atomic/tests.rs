@@ -3,6 +3,9 @@
 
 extern crate std;
 
+mod calls;
+mod replicas;
+
 use super::*;
 use core::arch::asm;
 use proptest::prelude::*;
@@ -19,15 +22,25 @@ const RAX: usize = 0;
 const RCX: usize = 1;
 const RDX: usize = 2;
 const RBX: usize = 3;
-const RDI: usize = 7;
 const R10: usize = 10;
+
+/// Aligned as the widest operand wants it.
+#[derive(Clone, PartialEq, Debug)]
+#[repr(C, align(16))]
+struct Memory([u64; WORDS]);
 
 /// What an instruction works on. The operand lies in the middle of the memory, at rdi.
 #[derive(Clone, PartialEq, Debug)]
 struct State {
-    memory: Vec<u64>,
+    memory: Memory,
     r: [u64; 16],
     flags: u64,
+}
+
+impl State {
+    fn operand(&mut self) -> *mut u64 {
+        self.memory.0[WORDS / 2..].as_mut_ptr()
+    }
 }
 
 /// One form of an instruction.
@@ -44,7 +57,7 @@ struct Form {
 macro_rules! on_processor {
     ($text:expr) => {
         |s: &mut State| {
-            let operand = s.memory[WORDS / 2..].as_mut_ptr();
+            let operand = s.operand();
             // SAFETY: writes only within `memory` (bit offsets are kept in reach) and to the
             // registers named; rbx, which an operand cannot name, is exchanged around it.
             unsafe {
@@ -169,6 +182,11 @@ fn forms() -> Vec<Form> {
     all
 }
 
+/// Only the stub does it.
+fn wide_form() -> Form {
+    form!(CMPXCHG16B, 16, 0, 0, 0, "lock cmpxchg16b [rdi]")
+}
+
 /// Flags that the architecture leaves open.
 fn open_flags(op: u8) -> u64 {
     match op {
@@ -193,7 +211,7 @@ fn in_software(form: &Form, s: &mut State) {
     };
     // As `lahf` and `seto` save them, and `add al, 0x7f; sahf` brings them back.
     let mut saved = Saved { flags: (s.flags & 0xd5 | 2) << 8 | (s.flags & OF != 0) as u64, r: s.r };
-    let at = target(&d, &saved, s.memory[WORDS / 2..].as_mut_ptr() as u64);
+    let at = target(&d, &saved, s.operand() as u64);
     if matches!(d.op, op::CMPXCHG | op::CMPXCHG8B) {
         let (expected, new) = compare_operands(&saved, &d);
         let seen = exchange(at, d.size, expected, new);
@@ -226,7 +244,7 @@ fn compare(form: &Form, start: &State) -> Result<(), TestCaseError> {
     in_software(form, &mut ours);
     let open = open_flags(form.op);
     let (memory, own) = (&real.memory, &ours.memory);
-    let differs = memory.iter().zip(own).position(|(a, b)| a != b);
+    let differs = memory.0.iter().zip(&own.0).position(|(a, b)| a != b);
     prop_assert_eq!(differs, None, "memory of {}", form.text);
     prop_assert_eq!(real.r, ours.r, "registers of {}: {:x?}", form.text, start.r);
     prop_assert_eq!(real.flags & !open, ours.flags & !open, "flags of {}", form.text);
@@ -248,12 +266,12 @@ proptest! {
     ) {
         let flags = flags & STATUS;
         for form in forms() {
-            let mut s = State { memory: std::vec![filler; WORDS], r: [0x5555_5555_5555_5555; 16], flags };
+            let mut s = State { memory: Memory([filler; WORDS]), r: [0x5555_5555_5555_5555; 16], flags };
             for (register, value) in [RAX, RCX, RBX, R10].into_iter().zip(values) {
                 s.r[register] = value;
             }
             s.r[RDX] = high;
-            s.memory[WORDS / 2] = match (form.op, alike) {
+            s.memory.0[WORDS / 2] = match (form.op, alike) {
                 (op::CMPXCHG8B, 0 | 1) => s.r[RDX] << 32 | s.r[RAX] & 0xffff_ffff,
                 (_, 0) => s.r[RAX],
                 (_, 1) => s.r[RAX] & mask(form.size) | old & !mask(form.size),
