@@ -474,6 +474,74 @@ fn full_disk_for_the_report() {
     assert_eq!(stdout(&outcome), "", "unconfirmed output left");
 }
 
+/// Two lines of output by a program one of whose replicas does something wrong at its first
+/// output.
+fn sabotaged(n: u32, replica: u32, kind: &str) -> Outcome {
+    geryon(&[
+        "run",
+        "-n",
+        &n.to_string(),
+        "--sabotage",
+        &format!("{replica}:{kind}:1"),
+        "--",
+        "sh",
+        "-c",
+        "echo one; echo two",
+    ])
+}
+
+#[test]
+fn two_replicas_that_differ_are_stopped() {
+    for kind in ["argument", "content", "order", "extra", "crash"] {
+        for replica in 0..2 {
+            let outcome = sabotaged(2, replica, kind);
+            says(&outcome, OWN, &["geryon: divergence", "geryon: stopped"]);
+            // One call too many comes behind the confirmed first line.
+            let confirmed = if kind == "extra" { "one\n" } else { "" };
+            assert!(
+                confirmed.starts_with(&stdout(&outcome)),
+                "{kind} {replica}: {}",
+                stdout(&outcome)
+            );
+        }
+    }
+}
+
+#[test]
+fn faulty_follower_is_named_and_left_out() {
+    for kind in ["argument", "content", "order", "extra", "crash"] {
+        for replica in 1..3 {
+            let outcome = sabotaged(3, replica, kind);
+            let named = format!("replica {} of 3 is outvoted", replica + 1);
+            says(
+                &outcome,
+                0,
+                &["geryon: divergence", &named, "going on with 2 replicas"],
+            );
+            assert_eq!(stdout(&outcome), "one\ntwo\n", "{kind} {replica}");
+        }
+    }
+}
+
+#[test]
+fn faulty_leader_is_named() {
+    // Which follower the monitor hears first is a matter of time.
+    const ROUNDS: u32 = 8;
+    for kind in ["argument", "content", "order"] {
+        for _ in 0..ROUNDS {
+            let outcome = sabotaged(3, 0, kind);
+            says(&outcome, OWN, &["replica 1 (the leader) of 3 is outvoted"]);
+            let text = stderr(&outcome);
+            assert!(
+                !text.contains("going on"),
+                "an honest replica was accused: {text}"
+            );
+            assert_eq!(stdout(&outcome), "", "{kind}");
+        }
+    }
+    says(&sabotaged(3, 0, "crash"), OWN, &["replica 1 got signal 11"]);
+}
+
 // Streams.
 
 /// Natively and as replicas, what the shell makes of `script` is the same; `$RUN` stands for

@@ -206,6 +206,10 @@ pub struct Private {
     pub envp: u64,
     /// TSC ticks for 2^20 nanoseconds.
     pub tsc_mult: u64,
+    /// Cores that the replicas may use.
+    pub cores: u32,
+    /// How often a wait looks without giving the core away; follows the number of threads.
+    pub spin_turns: AtomicU32,
     /// Offset of the thread id word from the thread pointer; 0 when unknown.
     pub tid_offset: u64,
     /// Forks done so far.

@@ -5,7 +5,7 @@
 
 use crate::state::private;
 use crate::wait::{Patience, announce, announce_end, sleep_at, wake_at};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use geryon_abi::layout::{CLOCKS, wait};
 
 /// A process-wide ordered section.
@@ -73,6 +73,7 @@ impl Section {
         while self.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             if patience.spend() {
                 private().sleepers.fetch_add(1, Ordering::SeqCst);
+                barrier();
                 if self.lock.load(Ordering::SeqCst) == 1 {
                     sleep_at(&self.lock as *const AtomicU32 as u64, 1, false);
                 }
@@ -97,7 +98,7 @@ impl Section {
     /// Leader: leave.
     pub fn leave(&self) {
         self.owner.store(0, Ordering::Relaxed);
-        self.lock.swap(0, Ordering::SeqCst);
+        self.lock.store(0, Ordering::Release);
         wake(&self.lock);
     }
 
@@ -146,6 +147,7 @@ fn await_tick_slowly(clock: &AtomicU32, tick: u32) {
         }
         if patience.spend() {
             private().sleepers.fetch_add(1, Ordering::SeqCst);
+            barrier();
             if clock.load(Ordering::SeqCst) == now {
                 sleep_at(clock as *const AtomicU32 as u64, now, false);
             }
@@ -158,13 +160,32 @@ fn await_tick_slowly(clock: &AtomicU32, tick: u32) {
 /// Follower: set `clock` and wake whoever waits for it.
 #[inline(always)]
 pub fn advance(clock: &AtomicU32, value: u32) {
-    clock.swap(value, Ordering::SeqCst);
+    clock.store(value, Ordering::Release);
     wake(clock);
 }
 
+const NR_MEMBARRIER: u64 = 324;
+const PRIVATE_EXPEDITED: u64 = 8;
+const REGISTER_PRIVATE_EXPEDITED: u64 = 16;
+
+/// Must have been called in a process before its second thread starts.
+pub fn register_barrier() {
+    crate::gate::real(NR_MEMBARRIER, [REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]);
+}
+
+/// A barrier on all threads of this process, issued by whoever goes to sleep: so that nobody
+/// else has to issue one for each store.
+fn barrier() {
+    crate::gate::real(NR_MEMBARRIER, [PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]);
+}
+
+/// After a store to `word`: wake whoever sleeps on it. A sleeper raises the count and issues
+/// the barrier before it looks at the word for the last time, so either it sees the store or we
+/// see the count.
 #[inline(always)]
 fn wake(word: &AtomicU32) {
-    if private().sleepers.load(Ordering::SeqCst) != 0 {
+    compiler_fence(Ordering::SeqCst);
+    if private().sleepers.load(Ordering::Relaxed) != 0 {
         wake_at(word as *const AtomicU32 as u64, false);
     }
 }

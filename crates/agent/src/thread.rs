@@ -55,7 +55,10 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
         return;
     }
     let mut b = block();
-    private().multi = 1;
+    if private().multi == 0 {
+        crate::clock::register_barrier();
+        private().multi = 1;
+    }
     if b.suspend == 0 {
         b.ordered = 1;
     }
@@ -166,7 +169,7 @@ fn await_free(slot: usize) {
 fn start(frame: &Frame, slot: usize) -> i64 {
     let mut child = *frame;
     child.rsp = frame.rsi;
-    ALIVE.fetch_add(1, Ordering::Relaxed);
+    crate::wait::adapt(ALIVE.fetch_add(1, Ordering::Relaxed) + 1);
     let keep = frame.rdi & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
     let result = start_in(&child, slot, keep, false);
     if result < 0 {
@@ -285,7 +288,7 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
 }
 
 fn announce_exit(b: Here) {
-    ALIVE.fetch_sub(1, Ordering::AcqRel);
+    crate::wait::adapt(ALIVE.fetch_sub(1, Ordering::AcqRel) - 1);
     if b.clear_tid == 0 {
         return;
     }
@@ -331,6 +334,7 @@ pub fn await_exits() {
 /// In a forked child: this thread is the only one, and every ring is new.
 pub fn alone() {
     ALIVE.store(1, Ordering::Relaxed);
+    crate::wait::adapt(1);
     EXITING_COUNT.store(0, Ordering::Relaxed);
     let mut me = block();
     for s in 0..HIGH.load(Ordering::Relaxed) as usize {
@@ -343,6 +347,9 @@ pub fn alone() {
     }
     me.events = 0;
     me.vforked = 0;
+    if private().multi != 0 {
+        crate::clock::register_barrier();
+    }
     me.pending_count.store(0, Ordering::Relaxed);
 }
 

@@ -126,6 +126,9 @@ impl Installer<'_> {
         word32(private_field!(shares_files), 1)?;
         word32(private_field!(shown_pid), pid)?;
         m.set_word(private_field!(tsc_mult), id.tsc_mult)?;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
+        word32(private_field!(cores), cores)?;
+        word32(private_field!(spin_turns), if id.replicas <= cores { 60 } else { 1 })?;
         self.take_identity(id)?;
         let block = block_address(0);
         m.set_word(block + block_field!(this), block)?;

@@ -97,7 +97,7 @@ impl Plan {
         let mut entry_origs = Vec::new();
         for window in self.windows.iter().filter(|w| inside(w.start)) {
             let target = shapes::emit(&mut asm, &mut ground, window)?;
-            writes.push((window.start + bias, jump(window, bias, target)?));
+            writes.push((window.start.wrapping_add(bias), jump(window, bias, target)?));
             if let Some(id) = window.entry.filter(|&id| hooked(id)) {
                 entry_origs.push((id, ground.originals[&window.start]));
             }
@@ -133,7 +133,10 @@ impl Plan {
 
 /// The bytes that replace a window.
 fn jump(window: &Window, bias: u64, target: u64) -> Result<Vec<u8>, Error> {
-    let from = window.start + bias + JUMP_LEN as u64;
+    let from = window
+        .start
+        .wrapping_add(bias)
+        .wrapping_add(JUMP_LEN as u64);
     let distance = i32::try_from(target.wrapping_sub(from) as i64);
     let distance = distance.map_err(|_| Error::OutOfReach { from, to: target })?;
     let mut bytes = vec![0xcc; window.bytes.len()];

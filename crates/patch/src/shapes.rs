@@ -118,11 +118,13 @@ impl Shape<'_, '_> {
         let hook = self.window.entry.filter(|&id| (self.ground.hooked)(id));
         let first_is_syscall = items[0].site == Some(SiteKind::Syscall);
         if first_is_syscall && hook.is_none() {
-            self.word(items[0].i.next_ip() + bias);
+            self.word(items[0].i.next_ip().wrapping_add(bias));
         }
         let begin = self.asm.here();
         if let Some(id) = hook {
-            self.ground.pc_map.push((begin, self.window.start + bias));
+            self.ground
+                .pc_map
+                .push((begin, self.window.start.wrapping_add(bias)));
             let slot = self.slot(SLOT_HOOKS + u64::from(id));
             self.asm.relative(&[0xff, 0x25], slot);
         }
@@ -134,7 +136,9 @@ impl Shape<'_, '_> {
         for (at, item) in items.iter().enumerate() {
             let ip = item.i.ip();
             self.labels.push((ip, self.asm.here()));
-            self.ground.pc_map.push((self.asm.here(), ip + bias));
+            self.ground
+                .pc_map
+                .push((self.asm.here(), ip.wrapping_add(bias)));
             match item.site {
                 Some(SiteKind::Syscall) => self.syscall(item, at == 0 && hook.is_none()),
                 Some(SiteKind::Rmw) => self.rmw(item, &items),
@@ -147,8 +151,10 @@ impl Shape<'_, '_> {
         let last = &items[items.len() - 1];
         let behind = last.i.next_ip();
         if last.site.is_some() || falls_through(&last.i) {
-            self.ground.pc_map.push((self.asm.here(), behind + bias));
-            self.asm.relative(&[0xe9], behind + bias);
+            self.ground
+                .pc_map
+                .push((self.asm.here(), behind.wrapping_add(bias)));
+            self.asm.relative(&[0xe9], behind.wrapping_add(bias));
         }
         self.unlocked(&items);
         for (at, from, target) in std::mem::take(&mut self.open) {
@@ -166,7 +172,7 @@ impl Shape<'_, '_> {
         }
         let hooked = |l: &&(u64, u64)| l.0 == self.window.start && self.window.entry.is_some();
         let moved = self.labels.iter().find(|l| l.0 == target && !hooked(l));
-        moved.map_or(target + self.ground.bias, |l| l.1)
+        moved.map_or(target.wrapping_add(self.ground.bias), |l| l.1)
     }
 
     fn slot(&self, number: u64) -> u64 {
@@ -184,13 +190,13 @@ impl Shape<'_, '_> {
             let (vaddr, site_kind) = (i.ip(), *site);
             if is_call(i) && site_kind.is_none() {
                 self.pool.insert(vaddr, self.asm.here());
-                self.word(i.next_ip() + self.ground.bias);
+                self.word(i.next_ip().wrapping_add(self.ground.bias));
             }
             if site_kind == Some(SiteKind::Rmw)
                 && let Atomic::Ordered(Rmw { op, size, source }) = atomic(i)
             {
                 self.pool.insert(vaddr, self.asm.here());
-                let site = vaddr + self.ground.bias;
+                let site = vaddr.wrapping_add(self.ground.bias);
                 let d = Descriptor {
                     site,
                     vaddr,
@@ -239,7 +245,7 @@ impl Shape<'_, '_> {
         let begin = self.asm.here();
         self.asm.put(item.bytes);
         if let Some(offset) = item.displacement {
-            let target = i.ip_rel_memory_address() + self.ground.bias;
+            let target = i.ip_rel_memory_address().wrapping_add(self.ground.bias);
             self.asm
                 .patch(begin + offset as u64, self.asm.here(), target);
         }
@@ -256,7 +262,9 @@ impl Shape<'_, '_> {
     fn encode(&mut self, i: &Instruction, original: &Instruction) {
         let mut i = *i;
         if original.is_ip_rel_memory_operand() {
-            let target = original.ip_rel_memory_address() + self.ground.bias;
+            let target = original
+                .ip_rel_memory_address()
+                .wrapping_add(self.ground.bias);
             i.set_memory_displacement64(target);
         }
         let mut encoder = Encoder::new(64);
@@ -270,14 +278,14 @@ impl Shape<'_, '_> {
     }
 
     fn syscall(&mut self, item: &Item, word_is_there: bool) {
-        let behind = item.i.next_ip() + self.ground.bias;
+        let behind = item.i.next_ip().wrapping_add(self.ground.bias);
         if !word_is_there {
             let over = self.asm.short(0xeb);
             self.word(behind);
             self.asm.land(over);
             self.ground
                 .pc_map
-                .push((self.asm.here(), item.i.ip() + self.ground.bias));
+                .push((self.asm.here(), item.i.ip().wrapping_add(self.ground.bias)));
         }
         let reissue = self.asm.here();
         // lea rcx, [rip + 8]: behind the two jumps
@@ -287,7 +295,7 @@ impl Shape<'_, '_> {
         // jmp reissue: where a restarted call continues
         self.ground
             .pc_map
-            .push((self.asm.here(), item.i.ip() + self.ground.bias));
+            .push((self.asm.here(), item.i.ip().wrapping_add(self.ground.bias)));
         self.asm
             .put(&[0xeb, (reissue.wrapping_sub(self.asm.here() + 2)) as u8]);
         let ret = self.asm.here();
@@ -337,7 +345,7 @@ impl Shape<'_, '_> {
 
     fn rmw(&mut self, item: &Item, items: &[Item]) {
         let i = &item.i;
-        let behind = i.next_ip() + self.ground.bias;
+        let behind = i.next_ip().wrapping_add(self.ground.bias);
         self.asm.put(&SKIP_RED_ZONE);
         self.asm.put(&[0x51]); // push rcx
         self.asm.put(&[0x65, 0x0f, 0xb6, 0x0c, 0x25]); // movzx ecx, byte gs:[..]
@@ -366,7 +374,7 @@ impl Shape<'_, '_> {
         self.asm.put(&BACK_OVER_RED_ZONE);
         self.ground
             .pc_map
-            .push((self.asm.here(), i.ip() + self.ground.bias));
+            .push((self.asm.here(), i.ip().wrapping_add(self.ground.bias)));
         self.relocate(item);
         if let Some(join) = join {
             self.asm.land(join);
@@ -376,7 +384,7 @@ impl Shape<'_, '_> {
     /// `lea rcx, operand`, with rcx as the application's and rsp 8 below the red zone.
     fn effective_address(&mut self, i: &Instruction) {
         if i.is_ip_rel_memory_operand() {
-            let target = i.ip_rel_memory_address() + self.ground.bias;
+            let target = i.ip_rel_memory_address().wrapping_add(self.ground.bias);
             self.asm.relative(&[0x48, 0x8d, 0x0d], target);
             return;
         }
@@ -413,7 +421,7 @@ impl Shape<'_, '_> {
             self.labels.push((target, self.asm.here()));
             self.ground
                 .pc_map
-                .push((self.asm.here(), target + self.ground.bias));
+                .push((self.asm.here(), target.wrapping_add(self.ground.bias)));
             let displacement = item.displacement.map(|d| d - 1);
             self.relocate(&Item {
                 i: item.i,
@@ -423,10 +431,10 @@ impl Shape<'_, '_> {
             });
             let behind = item.i.next_ip();
             let there = self.labels.iter().find(|l| l.0 == behind).map(|l| l.1);
-            let there = there.unwrap_or(behind + self.ground.bias);
+            let there = there.unwrap_or(behind.wrapping_add(self.ground.bias));
             self.ground
                 .pc_map
-                .push((self.asm.here(), behind + self.ground.bias));
+                .push((self.asm.here(), behind.wrapping_add(self.ground.bias)));
             self.asm.relative(&[0xe9], there);
         }
     }

@@ -117,11 +117,32 @@ macro_rules! with_immediate {
             form!($op, 1, 3, 0, 0x7f, concat!($name, " byte ptr [rdi], 0x7f")),
             form!($op, 1, 3, 0, -128, concat!($name, " byte ptr [rdi], -128")),
             form!($op, 2, 3, 0, -1, concat!($name, " word ptr [rdi], -1")),
-            form!($op, 2, 3, 0, 0x1234, concat!($name, " word ptr [rdi], 0x1234")),
+            form!(
+                $op,
+                2,
+                3,
+                0,
+                0x1234,
+                concat!($name, " word ptr [rdi], 0x1234")
+            ),
             form!($op, 4, 3, 0, -1, concat!($name, " dword ptr [rdi], -1")),
-            form!($op, 4, 3, 0, 0x7fff_ffff, concat!($name, " dword ptr [rdi], 0x7fffffff")),
+            form!(
+                $op,
+                4,
+                3,
+                0,
+                0x7fff_ffff,
+                concat!($name, " dword ptr [rdi], 0x7fffffff")
+            ),
             form!($op, 8, 3, 0, -1, concat!($name, " qword ptr [rdi], -1")),
-            form!($op, 8, 3, 0, i32::MIN as i64, concat!($name, " qword ptr [rdi], -0x80000000")),
+            form!(
+                $op,
+                8,
+                3,
+                0,
+                i32::MIN as i64,
+                concat!($name, " qword ptr [rdi], -0x80000000")
+            ),
         ]
     };
 }
@@ -210,7 +231,10 @@ fn in_software(form: &Form, s: &mut State) {
         pad: [0; 3],
     };
     // As `lahf` and `seto` save them, and `add al, 0x7f; sahf` brings them back.
-    let mut saved = Saved { flags: (s.flags & 0xd5 | 2) << 8 | (s.flags & OF != 0) as u64, r: s.r };
+    let mut saved = Saved {
+        flags: (s.flags & 0xd5 | 2) << 8 | (s.flags & OF != 0) as u64,
+        r: s.r,
+    };
     let at = target(&d, &saved, s.operand() as u64);
     if matches!(d.op, op::CMPXCHG | op::CMPXCHG8B) {
         let (expected, new) = compare_operands(&saved, &d);
@@ -232,10 +256,30 @@ fn in_software(form: &Form, s: &mut State) {
 /// Words near the edges of all sizes, and any.
 fn operand() -> impl Strategy<Value = u64> {
     let edge = prop::sample::select(std::vec![
-        0, 1, 2, 0xf, 0x10, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff,
-        0x1_0000_0000, u64::MAX >> 1, 1 << 63, u64::MAX
+        0,
+        1,
+        2,
+        0xf,
+        0x10,
+        0x7f,
+        0x80,
+        0xff,
+        0x7fff,
+        0x8000,
+        0xffff,
+        0x7fff_ffff,
+        0x8000_0000,
+        0xffff_ffff,
+        0x1_0000_0000,
+        u64::MAX >> 1,
+        1 << 63,
+        u64::MAX
     ]);
-    prop_oneof![any::<u64>(), edge.clone(), (edge, -2i64..3).prop_map(|(e, d)| e.wrapping_add_signed(d))]
+    prop_oneof![
+        any::<u64>(),
+        edge.clone(),
+        (edge, -2i64..3).prop_map(|(e, d)| e.wrapping_add_signed(d))
+    ]
 }
 
 fn compare(form: &Form, start: &State) -> Result<(), TestCaseError> {
@@ -247,7 +291,12 @@ fn compare(form: &Form, start: &State) -> Result<(), TestCaseError> {
     let differs = memory.0.iter().zip(&own.0).position(|(a, b)| a != b);
     prop_assert_eq!(differs, None, "memory of {}", form.text);
     prop_assert_eq!(real.r, ours.r, "registers of {}: {:x?}", form.text, start.r);
-    prop_assert_eq!(real.flags & !open, ours.flags & !open, "flags of {}", form.text);
+    prop_assert_eq!(
+        real.flags & !open,
+        ours.flags & !open,
+        "flags of {}",
+        form.text
+    );
     Ok(())
 }
 

@@ -54,8 +54,10 @@ impl Ground {
     }
 
     fn halves(&mut self, halves: &[u32]) -> u64 {
-        let words: Vec<u64> =
-            halves.chunks(2).map(|c| c[0] as u64 | (c.get(1).copied().unwrap_or(0) as u64) << 32).collect();
+        let words: Vec<u64> = halves
+            .chunks(2)
+            .map(|c| c[0] as u64 | (c.get(1).copied().unwrap_or(0) as u64) << 32)
+            .collect();
         self.words(&words)
     }
 
@@ -79,7 +81,16 @@ impl Ground {
         let at = if name == 0 { 0 } else { self.room(name) };
         let iovec = self.iovec(lengths);
         let control_at = if control == 0 { 0 } else { self.room(control) };
-        [at, name, iovec, lengths.len() as u64, control_at, control, 0, 0]
+        [
+            at,
+            name,
+            iovec,
+            lengths.len() as u64,
+            control_at,
+            control,
+            0,
+            0,
+        ]
     }
 }
 
@@ -108,7 +119,12 @@ fn call(nr: u64, args: [u64; 6]) -> i64 {
     if leads() {
         put(b, row.nr as u64);
     } else {
-        assert_eq!(get(b), row.nr as u64, "the follower has not taken all of {} ({result})", row.name);
+        assert_eq!(
+            get(b),
+            row.nr as u64,
+            "the follower has not taken all of {} ({result})",
+            row.name
+        );
     }
     meet(arena.finish());
     result
@@ -123,8 +139,10 @@ fn aside(f: impl FnOnce() -> i64) {
 
 fn pair(kind: i32) -> [i32; 2] {
     let mut fds = [0; 2];
+    let kind = kind | libc::SOCK_NONBLOCK;
     // SAFETY: room for two descriptors.
-    assert_eq!(unsafe { libc::socketpair(libc::AF_UNIX, kind | libc::SOCK_NONBLOCK, 0, fds.as_mut_ptr()) }, 0);
+    let result = unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) };
+    assert_eq!(result, 0);
     fds
 }
 
@@ -137,7 +155,10 @@ fn write(fd: i32, len: usize, random: &mut Random) {
 /// Send a datagram with a descriptor attached.
 fn send_descriptor(fd: i32, bytes: &[u8]) {
     aside(|| {
-        let iovec = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+        let iovec = libc::iovec {
+            iov_base: bytes.as_ptr() as *mut _,
+            iov_len: bytes.len(),
+        };
         let control = [20u64, 1 | 1 << 32, fd as u64];
         // SAFETY: a message of zeros is an empty one; the pointers live until the call ends.
         unsafe {
@@ -158,7 +179,9 @@ fn reading(random: &mut Random, stream: [i32; 2]) {
     write(stream[1], sent, random);
     let to = g.room(len);
     call(0, [here, to, len, 0, 0, 0]);
-    let lengths: Vec<u64> = (0..random.below(6)).map(|_| random.below(700) as u64).collect();
+    let lengths: Vec<u64> = (0..random.below(6))
+        .map(|_| random.below(700) as u64)
+        .collect();
     let iovec = g.iovec(&lengths);
     call(19, [here, iovec, lengths.len() as u64, 0, 0, 0]);
     // poll, ppoll, select, epoll: something to read, or nothing.
@@ -186,7 +209,11 @@ fn messages(random: &mut Random, datagrams: [i32; 2]) {
             write(datagrams[1], sent, random);
         }
     }
-    let mut lengths = || (0..random.below(4)).map(|_| random.below(300) as u64).collect::<Vec<_>>();
+    let mut lengths = || {
+        (0..random.below(4))
+            .map(|_| random.below(300) as u64)
+            .collect::<Vec<_>>()
+    };
     let (a, b, c) = (lengths(), lengths(), lengths());
     let control = [0, 24, 20, 64][random.below(4)];
     let m = g.message([0, 2, 110][random.below(3)], &a, control);
@@ -199,7 +226,11 @@ fn messages(random: &mut Random, datagrams: [i32; 2]) {
         .collect();
     let vector = g.words(&vector);
     call(299, [here, vector, 2, 0x40, 0, 0]);
-    let (to, name, len) = (g.room(600), g.room(110), g.words(&[random.below(110) as u64]));
+    let (to, name, len) = (
+        g.room(600),
+        g.room(110),
+        g.words(&[random.below(110) as u64]),
+    );
     call(45, [here, to, 300, flags, name, len]);
     while call(0, [here, to, 600, 0, 0, 0]) >= 0 {}
     call(47, [here, m, 0, 0, 0, 0]);
@@ -221,7 +252,15 @@ fn asking(random: &mut Random, fds: [i32; 2], named: i32) {
         let to = g.room(bytes);
         call(nr, [to, 0, 0, 0, 0, 0]);
     }
-    for (nr, first, bytes) in [(97, 7, 16), (98, 0, 144), (228, 1, 16), (229, 1, 16), (5, fd, 144), (36, 0, 32), (5, 9999, 144)] {
+    for (nr, first, bytes) in [
+        (97, 7, 16),
+        (98, 0, 144),
+        (228, 1, 16),
+        (229, 1, 16),
+        (5, fd, 144),
+        (36, 0, 32),
+        (5, 9999, 144),
+    ] {
         let to = g.room(bytes);
         call(nr, [first, to, 0, 0, 0, 0]);
     }

@@ -3,20 +3,28 @@
 
 extern crate std;
 
-use super::{Form, Memory, RAX, RBX, RCX, RDX, R10, STATUS, State, WORDS, forms, mask, op, open_flags, wide_form};
+use super::{
+    Form, Memory, R10, RAX, RBX, RCX, RDX, STATUS, State, WORDS, forms, mask, op, open_flags,
+    wide_form,
+};
 use crate::atomic::Descriptor;
-use crate::log::{acknowledge, confirmed, get, publish, put, register_barrier, resume_stream, tell_tail};
+use crate::log::{
+    acknowledge, confirmed, get, publish, put, register_barrier, resume_stream, tell_tail,
+};
 use crate::state::{block, block_at, header, leads, private};
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::layout::{
-    BLOCK_BYTES, BLOCKS_BASE, MAX_REPLICAS, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SEGMENT_BYTES, role,
+    BLOCK_BYTES, BLOCKS_BASE, MAX_REPLICAS, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE,
+    SEGMENT_BYTES, role,
 };
 use std::boxed::Box;
 use std::string::{String, ToString};
 use std::sync::{Mutex, MutexGuard};
 use std::vec::Vec;
+
+const RSP: usize = 4;
 
 /// Seconds after which a replica that does not end is killed: it hangs, or has diverged.
 const PATIENCE_S: u32 = 60;
@@ -102,8 +110,8 @@ global_asm!(
     xmm = const offset_of!(Trial, xmm),
 );
 
-/// Run an instruction through the stub.
-fn through_stub(form: &Form, address: u64, r: &mut [u64; 16], flags: &mut u64) {
+/// Run an instruction through the stub; the application's stack pointer.
+fn through_stub(form: &Form, address: u64, r: &mut [u64; 16], flags: &mut u64) -> u64 {
     let descriptor = Descriptor {
         site: 0x40_0000,
         vaddr: form.text.as_ptr() as u64,
@@ -116,24 +124,70 @@ fn through_stub(form: &Form, address: u64, r: &mut [u64; 16], flags: &mut u64) {
         pad: [0; 3],
     };
     let xmm = core::array::from_fn(|i| u128::from(r[i]) << 64 | u128::from(!r[i]));
-    let mut trial =
-        Trial { r: *r, flags: *flags | 2, descriptor: &raw const descriptor as u64, address, rsp_after: 0, xmm };
+    let mut trial = Trial {
+        r: *r,
+        flags: *flags | 2,
+        descriptor: &raw const descriptor as u64,
+        address,
+        rsp_after: 0,
+        xmm,
+    };
     // SAFETY: `address` is an operand that the caller owns; the trampoline keeps the registers
     // that its callers need.
     unsafe { geryon_test_trampoline(&mut trial) };
-    assert_eq!(trial.rsp_after, trial.r[4], "stack pointer after {}", form.text);
+    assert_eq!(
+        trial.rsp_after, trial.r[4],
+        "stack pointer after {}",
+        form.text
+    );
     assert!(trial.xmm == xmm, "SSE registers after {}", form.text);
-    let rsp = r[4];
-    *r = trial.r;
-    r[4] = rsp;
+    *r = core::array::from_fn(|i| if i == RSP { r[i] } else { trial.r[i] });
     *flags = trial.flags & STATUS;
+    trial.r[RSP]
+}
+
+/// An instruction whose value is an input, through its stub: rax, rcx, rdx.
+fn value_through_stub(which: usize, random: &mut Random) -> [u64; 3] {
+    unsafe extern "C" {
+        fn geryon_rdtsc();
+        fn geryon_rdtscp();
+        fn geryon_rdrand();
+    }
+    let stub = [
+        geryon_rdtsc as *const (),
+        geryon_rdtscp as *const (),
+        geryon_rdrand as *const (),
+    ][which];
+    let kept: [u64; 6] = core::array::from_fn(|_| random.next());
+    let [mut a, mut c, mut d, mut f] = [0, 1, 2, random.next() & STATUS | 2];
+    let before = f & STATUS;
+    let mut now = kept;
+    let [di, si, r8, r9, r10, r11] = &mut now;
+    // SAFETY: the stub keeps all registers but its results.
+    unsafe {
+        asm!(
+            "push r12", "popfq", "call r13", "pushfq", "pop r12",
+            inout("rax") a, inout("rcx") c, inout("rdx") d, inout("r12") f, in("r13") stub,
+            inout("rdi") *di, inout("rsi") *si, inout("r8") *r8, inout("r9") *r9, inout("r10") *r10, inout("r11") *r11,
+        );
+    }
+    assert_eq!(now, kept, "registers after a value");
+    assert_eq!(f & STATUS, before, "flags after a value");
+    [a, c, d]
 }
 
 fn map(address: u64, bytes: u64, sharing: i32) {
     let flags = sharing | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: takes no address that is in use.
     let at = unsafe {
-        libc::mmap(address as *mut _, bytes as usize, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+        libc::mmap(
+            address as *mut _,
+            bytes as usize,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            -1,
+            0,
+        )
     };
     assert_eq!(at as u64, address, "{}", std::io::Error::last_os_error());
 }
@@ -165,10 +219,18 @@ impl Group {
         // SAFETY: as above.
         unsafe { libc::alarm(PATIENCE_S) };
         map(PRIVATE_BASE, PRIVATE_BYTES, libc::MAP_PRIVATE);
-        map(BLOCKS_BASE, BLOCK_BYTES * MAX_THREADS as u64, libc::MAP_PRIVATE);
+        map(
+            BLOCKS_BASE,
+            BLOCK_BYTES * MAX_THREADS as u64,
+            libc::MAP_PRIVATE,
+        );
         let p = private();
         p.replica = index;
-        p.role = if index == 0 { role::LEADER } else { role::FOLLOWER };
+        p.role = if index == 0 {
+            role::LEADER
+        } else {
+            role::FOLLOWER
+        };
         let lived = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
             if leads() {
                 register_barrier();
@@ -177,7 +239,10 @@ impl Group {
         }));
         if let Err(e) = &lived {
             let text = e.downcast_ref::<String>().cloned();
-            let text = text.or(e.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default() + "\n";
+            let text = text
+                .or(e.downcast_ref::<&str>().map(ToString::to_string))
+                .unwrap_or_default()
+                + "\n";
             // SAFETY: writes a string that lives.
             unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
         }
@@ -197,7 +262,10 @@ impl Group {
                 status
             })
             .collect();
-        assert!(ends.iter().all(|s| *s == 0), "wait statuses {ends:x?} (e: did not end, 100: see above)");
+        assert!(
+            ends.iter().all(|s| *s == 0),
+            "wait statuses {ends:x?} (e: did not end, 100: see above)"
+        );
     }
 }
 
@@ -241,8 +309,16 @@ fn the_stub_does_what_the_processor_does() {
         for _ in 0..200 {
             for form in forms().into_iter().chain([wide_form()]) {
                 let r: [u64; 16] = core::array::from_fn(|_| random.next());
-                let mut s = State { memory: Memory([0; WORDS]), r, flags: random.next() & STATUS };
-                s.memory.0[WORDS / 2] = if random.below(2) == 0 { r[RAX] } else { random.next() };
+                let mut s = State {
+                    memory: Memory([0; WORDS]),
+                    r,
+                    flags: random.next() & STATUS,
+                };
+                s.memory.0[WORDS / 2] = if random.below(2) == 0 {
+                    r[RAX]
+                } else {
+                    random.next()
+                };
                 s.memory.0[WORDS / 2 + 1] = r[RDX];
                 if matches!(form.op, op::BTS | op::BTR | op::BTC) {
                     s.r[RCX] = (s.r[RCX] & 0xfff).wrapping_sub(0x800) & mask(form.size);
@@ -254,8 +330,51 @@ fn the_stub_does_what_the_processor_does() {
                 assert!(s.memory == ours.memory, "memory of {}", form.text);
                 assert_eq!(s.r, ours.r, "registers of {}", form.text);
                 let open = open_flags(form.op);
-                assert_eq!(s.flags & !open, ours.flags & !open, "flags of {}", form.text);
+                assert_eq!(
+                    s.flags & !open,
+                    ours.flags & !open,
+                    "flags of {}",
+                    form.text
+                );
             }
+        }
+    });
+}
+
+#[test]
+fn the_stack_pointer_is_an_operand_too() {
+    Group::new(1).run(1, || {
+        become_thread(0);
+        let mut form = forms()
+            .into_iter()
+            .find(|f| f.op == op::ADD && f.size == 8 && f.source == 1)
+            .expect("add");
+        form.register = RSP as u8;
+        let memory = AtomicU64::new(5);
+        let rsp = through_stub(&form, memory.as_ptr() as u64, &mut [0; 16], &mut 0);
+        assert_eq!(memory.load(Ordering::SeqCst), rsp + 5);
+    });
+}
+
+#[test]
+fn values_are_the_leaders() {
+    Group::new(2).run(2, || {
+        become_thread(0);
+        private().tsc_mult = 3 << 20;
+        let mut random = Random(3);
+        let mut last = 0;
+        for turn in 0..3_000 {
+            let [a, c, d] = value_through_stub(turn % 3, &mut random);
+            let now = a | d << 32;
+            match turn % 3 {
+                2 => assert_eq!([c, d], [1, 2], "rdrand"),
+                which => {
+                    assert!(a >> 32 == 0 && now >= last, "time goes back");
+                    assert_eq!(c, [1, 0][which], "the number of the core");
+                    last = now;
+                }
+            }
+            meet(a ^ d.rotate_left(32));
         }
     });
 }
@@ -283,7 +402,9 @@ fn thread_of_replica(slot: usize, seed: u64, results: &Results) {
     become_thread(slot);
     let mut forms = forms();
     forms.extend([0; 8].map(|_| wide_form()));
-    let xadd = forms.iter().find(|f| f.op == op::XADD && f.size == 8 && f.register as usize == RCX);
+    let xadd = forms
+        .iter()
+        .find(|f| f.op == op::XADD && f.size == 8 && f.register as usize == RCX);
     let xadd = xadd.expect("xadd with rcx");
     let me = private().replica as usize;
     let mut random = Random(seed ^ (slot as u64 + 1) << 32);
@@ -295,7 +416,8 @@ fn thread_of_replica(slot: usize, seed: u64, results: &Results) {
         if matches!(form.op, op::BTS | op::BTR | op::BTC) && form.source == 1 {
             continue;
         }
-        let mut r: [u64; 16] = core::array::from_fn(|i| random.next() ^ if i == RDX { mix } else { 0 });
+        let mut r: [u64; 16] =
+            core::array::from_fn(|i| random.next() ^ if i == RDX { mix } else { 0 });
         let word = random.below(SHARED_WORDS) & if form.size == 16 { !1 } else { !0 };
         let address = SHARED.0[word].as_ptr() as u64;
         if matches!(form.op, op::CMPXCHG | op::CMPXCHG8B | op::CMPXCHG16B) && random.below(2) == 0 {
@@ -306,21 +428,30 @@ fn thread_of_replica(slot: usize, seed: u64, results: &Results) {
                 seen[RCX]
             };
             r[RAX] = look(address);
-            r[RDX] = if form.size == 16 { look(address + 8) } else { r[RAX] >> 32 };
+            r[RDX] = if form.size == 16 {
+                look(address + 8)
+            } else {
+                r[RAX] >> 32
+            };
         }
         through_stub(form, address, &mut r, &mut flags);
-        mix = (mix ^ r[RAX] ^ r[RCX].rotate_left(13) ^ r[RBX] ^ r[R10] ^ r[RDX] ^ flags).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mix = (mix ^ r[RAX] ^ r[RCX].rotate_left(13) ^ r[RBX] ^ r[R10] ^ r[RDX] ^ flags)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         // In turns: nobody runs far ahead, and as far as the ring lets them.
         if turn % 500 == 499 && turn / 20_000 % 2 == 0 {
             meet(mix);
         }
         if random.below(2_000) == 0 {
             // The replicas run at different speeds, and fall asleep.
-            std::thread::sleep(core::time::Duration::from_millis(random.next() % 3 * me as u64));
+            std::thread::sleep(core::time::Duration::from_millis(
+                random.next() % 3 * me as u64,
+            ));
         }
     }
     results.seen[me][slot].store(mix, Ordering::SeqCst);
-    results.operations.fetch_add(OPERATIONS as u32, Ordering::SeqCst);
+    results
+        .operations
+        .fetch_add(OPERATIONS as u32, Ordering::SeqCst);
     if !leads() {
         tell_tail(block());
     }
@@ -341,28 +472,58 @@ pub(super) fn meet(value: u64) {
 
 /// GERYON_SEED repeats a run, or makes another one.
 fn threads_agree(replicas: u32, threads: usize) {
-    let seed = std::env::var("GERYON_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1u64);
+    let seed = std::env::var("GERYON_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(1u64);
     let group = Group::new(replicas);
     // SAFETY: a new mapping, given back below.
     let results = unsafe {
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        let at = libc::mmap(core::ptr::null_mut(), size_of::<Results>(), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        let at = libc::mmap(
+            core::ptr::null_mut(),
+            size_of::<Results>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            -1,
+            0,
+        );
         assert_ne!(at, libc::MAP_FAILED);
         &*(at as *const Results)
     };
     group.run(replicas, || {
-        let lives: Vec<_> =
-            (0..threads).map(|slot| std::thread::spawn(move || thread_of_replica(slot, seed, results))).collect();
-        lives.into_iter().for_each(|l| l.join().expect("a thread of a replica"));
-        for (word, to) in SHARED.0.iter().zip(&results.memory[private().replica as usize]) {
+        let lives: Vec<_> = (0..threads)
+            .map(|slot| std::thread::spawn(move || thread_of_replica(slot, seed, results)))
+            .collect();
+        lives
+            .into_iter()
+            .for_each(|l| l.join().expect("a thread of a replica"));
+        for (word, to) in SHARED
+            .0
+            .iter()
+            .zip(&results.memory[private().replica as usize])
+        {
             to.store(word.load(Ordering::SeqCst), Ordering::SeqCst);
         }
     });
-    assert_eq!(results.operations.load(Ordering::SeqCst), replicas * (threads * OPERATIONS) as u32);
-    let plain = |words: &[AtomicU64]| -> Box<[u64]> { words.iter().map(|w| w.load(Ordering::SeqCst)).collect() };
+    assert_eq!(
+        results.operations.load(Ordering::SeqCst),
+        replicas * (threads * OPERATIONS) as u32
+    );
+    let plain = |words: &[AtomicU64]| -> Box<[u64]> {
+        words.iter().map(|w| w.load(Ordering::SeqCst)).collect()
+    };
     for i in 1..replicas as usize {
-        assert_eq!(plain(&results.seen[0]), plain(&results.seen[i]), "what the threads of replica {i} saw");
-        assert_eq!(plain(&results.memory[0]), plain(&results.memory[i]), "memory of replica {i}");
+        assert_eq!(
+            plain(&results.seen[0]),
+            plain(&results.seen[i]),
+            "what the threads of replica {i} saw"
+        );
+        assert_eq!(
+            plain(&results.memory[0]),
+            plain(&results.memory[i]),
+            "memory of replica {i}"
+        );
     }
     // SAFETY: the mapping made above; `results` is not used any more.
     unsafe { libc::munmap(results as *const _ as *mut _, size_of::<Results>()) };
