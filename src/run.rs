@@ -90,6 +90,7 @@ pub fn main(args: Args) -> ExitCode {
         report: args.report,
         sabotage: args.sabotage,
         patch: !args.no_patch,
+        ignore_sigpipe: streams::pipe_was_ignored(),
     };
     streams::close_again_at_exec();
     match geryon_monitor::run(options) {

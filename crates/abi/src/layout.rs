@@ -130,7 +130,7 @@ pub struct RingControl {
     /// Words published by the leader.
     pub head: AtomicU64,
     pad0: [u64; 7],
-    /// Followers that sleep on `head`.
+    /// Bit i: follower i sleeps on `head`.
     pub follower_sleeps: AtomicU32,
     pad1: [u32; 15],
     /// Non-zero while the leader sleeps on a follower's line.
@@ -287,6 +287,10 @@ pub struct Block {
     pub interrupted_suspend: u32,
     /// The user's stack pointer where a signal interrupted a hooked function; 0: none.
     pub interrupted_rsp: u64,
+    /// Inside a hook: where on the user's stack one may push; 0 outside.
+    pub hook_rsp: u64,
+    /// Everything below this position of the ring was compared and found equal (follower).
+    pub verified: u64,
     /// Set while a call is to be issued again after a handler: bytes to go back.
     pub back: u64,
     /// Number of entries ever made in `interruptions`.

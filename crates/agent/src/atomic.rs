@@ -42,7 +42,9 @@ global_asm!(
     "mov rsi, [rsp + 136 + 8]",
     "mov rdx, [rsp + 136 + 16]",
     "mov rbx, rsp",
-    "and rsp, -16",
+    "mov r12, gs:[{hook_rsp}]",
+    "mov gs:[{hook_rsp}], rsp",
+    "mov rsp, gs:[0x18]", // what the agent leaves on the user's stack would differ
     "sub rsp, 256",
     "movups [rsp], xmm0",
     "movups [rsp+16], xmm1",
@@ -78,6 +80,7 @@ global_asm!(
     "movups xmm13, [rsp+208]",
     "movups xmm14, [rsp+224]",
     "movups xmm15, [rsp+240]",
+    "mov gs:[{hook_rsp}], r12",
     "mov rsp, rbx",
     "pop rax",
     "add al, 0x7f",
@@ -140,7 +143,9 @@ global_asm!(
     "push rax",
     "mov rbx, rsp",
     "mov rsi, rsp",
-    "and rsp, -16",
+    "push qword ptr gs:[{hook_rsp}]",
+    "mov gs:[{hook_rsp}], rsp",
+    "mov rsp, gs:[0x18]",
     "sub rsp, 256",
     "movups [rsp], xmm0",
     "movups [rsp+16], xmm1",
@@ -158,6 +163,7 @@ global_asm!(
     "movups [rsp+208], xmm13",
     "movups [rsp+224], xmm14",
     "movups [rsp+240], xmm15",
+    "cld",
     "call geryon_on_value",
     "movups xmm0, [rsp]",
     "movups xmm1, [rsp+16]",
@@ -176,6 +182,8 @@ global_asm!(
     "movups xmm14, [rsp+224]",
     "movups xmm15, [rsp+240]",
     "mov rsp, rbx",
+    "sub rsp, 8",
+    "pop qword ptr gs:[{hook_rsp}]",
     "pop rax",
     "add al, 0x7f",
     "sahf",
@@ -190,6 +198,7 @@ global_asm!(
     "pop rsi",
     "pop rdi",
     "ret",
+    hook_rsp = const core::mem::offset_of!(geryon_abi::layout::Block, hook_rsp),
 );
 
 /// What the trampoline says of its instruction; mirrors `geryon_patch::descriptor`.
@@ -525,7 +534,7 @@ fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
 }
 
 fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
-    let b = block();
+    let mut b = block();
     let mut w = view(b, 0);
     while kind_of(w) == kind::SIGNAL {
         take(b, 1);
@@ -538,6 +547,7 @@ fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
         diverged(code, b.pos, ours);
     }
     let (expected, seen) = (view(b, 1), view(b, 2));
+    b.verified = b.pos + 1;
     if detail_of(w) == FAILED {
         take(b, 3);
         remember(b, w);

@@ -170,6 +170,7 @@ pub fn complete(b: Here, frame: &mut Frame, row: &Row, k: u8, digest: Option<u64
 
 /// Follower: the end of a call, after its first word (and digest).
 pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) {
+    crate::log::verified(b);
     let result = get(b) as i64;
     let detail = geryon_abi::record::detail_of(first);
     if detail & after::RESTART == 0 {

@@ -9,6 +9,10 @@ const FREE: usize = core::mem::offset_of!(Block, free);
 
 const _: () = assert!(core::mem::offset_of!(Block, frame) == 0x28);
 
+/// How far below its stack pointer a function that was called on the user's stack may have left
+/// traces (the originals of hooked functions are shallow).
+const WIPE_BYTES: usize = 768;
+
 /// Distance from a trampoline's return label back to the word that holds the address behind
 /// the original `syscall` instruction. Mirrors `geryon_patch::SITE_WORD_OFFSET`.
 pub const SITE_WORD: usize = SITE_WORD_VALUE;
@@ -226,6 +230,54 @@ global_asm!(
     "mov eax, {deliver}",
     "syscall",                       // the monitor loads the rest from the frame
     "ud2",
+    // ---- hooks ---------------------------------------------------------------------------
+    // What the agent leaves on the user's stack would differ between leader and follower, and
+    // programs pass uninitialised bytes on: hooks run on the agent stack.
+    ".globl geryon_hook",
+    "geryon_hook:",                  // eax = hook id, the rest as at the function's entry
+    "cmp byte ptr gs:[0x10], 0",     // nothing to order: straight to the original
+    "je 9f",
+    "mov r11, rsp",
+    "mov rsp, gs:[0x18]",
+    "push qword ptr gs:[{hook_rsp}]",
+    "push r11",
+    "mov gs:[{hook_rsp}], r11",
+    "lea r11, [rip + GERYON_HOOKS_INNER]",
+    "call qword ptr [r11 + rax*8]",
+    "pop r11",
+    "pop qword ptr gs:[{hook_rsp}]",
+    "mov rsp, r11",
+    "ret",
+    "9:",
+    "movabs r11, {orig}",
+    "jmp qword ptr [r11 + rax*8]",
+    ".globl geryon_on_user_stack",
+    "geryon_on_user_stack:",         // extern "C" fn(function, a, b, c, d) -> result
+    "push rbx",
+    "push qword ptr gs:[0x18]",
+    "push qword ptr gs:[{hook_rsp}]",
+    "mov rbx, rsp",
+    "mov gs:[0x18], rsp",            // calls made there find the rest of this stack
+    "and qword ptr gs:[0x18], -16",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov rcx, r8",
+    "mov rsp, gs:[{hook_rsp}]",
+    "and rsp, -16",
+    "call rax",
+    "lea rdi, [rsp - {wipe}]",       // what it left behind depends on who ran it
+    "mov r8, rax",
+    "xor eax, eax",
+    "mov ecx, {wipe} / 8",
+    "rep stosq",
+    "mov rax, r8",
+    "mov rsp, rbx",
+    "pop qword ptr gs:[{hook_rsp}]",
+    "pop qword ptr gs:[0x18]",
+    "pop rbx",
+    "ret",
     // ---- guarded access ----------------------------------------------------------------
     ".globl geryon_guarded",
     "geryon_guarded:",               // extern "C" fn(function, argument) -> 1, or 0 after a fault
@@ -259,6 +311,9 @@ global_asm!(
     site = const SITE_WORD_VALUE,
     pending = const PENDING,
     free = const FREE,
+    hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
+    orig = const geryon_abi::layout::PRIVATE_BASE + core::mem::offset_of!(geryon_abi::layout::Private, orig) as u64,
+    wipe = const WIPE_BYTES,
     deliver = const geryon_abi::layout::rpc::DELIVER,
 );
 
@@ -278,6 +333,7 @@ unsafe extern "C" {
     ) -> i64;
     fn geryon_rpc(nr: u64, a: u64, b: u64, c: u64) -> i64;
     fn geryon_deliver(frame: u64, siginfo: u64) -> !;
+    fn geryon_on_user_stack(function: u64, a: u64, b: u64, c: u64, d: u64) -> i64;
     fn geryon_guarded(function: unsafe extern "C" fn(*mut u8), argument: *mut u8) -> u64;
 }
 
@@ -338,4 +394,20 @@ pub fn guarded<F: FnMut()>(mut f: F) -> bool {
     // SAFETY: on a fault the monitor moves the thread to the label that belongs to this call,
     // with the stack pointer it had; callee-saved registers are restored from there.
     unsafe { geryon_guarded(run::<F>, (&raw mut f).cast()) == 1 }
+}
+
+/// Inside a hook: call a C function on the user's stack.
+///
+/// # Safety
+/// `function` must be the address of a function that takes up to four integer arguments.
+pub unsafe fn on_user_stack(function: u64, a: [u64; 4]) -> i64 {
+    // SAFETY: the entry of the hook has set `hook_rsp`; the function is the caller's promise.
+    unsafe { geryon_on_user_stack(function, a[0], a[1], a[2], a[3]) }
+}
+
+/// Inside a hook: ask the monitor, with the stack pointer on the user's stack (a handler's frame
+/// will be built there).
+pub fn rpc_on_user_stack(nr: u64, a: u64, b: u64) -> i64 {
+    // SAFETY: `geryon_rpc` takes four integers.
+    unsafe { on_user_stack(geryon_rpc as *const () as u64, [nr, a, b, 0]) }
 }

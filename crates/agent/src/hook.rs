@@ -8,8 +8,9 @@
 //! These functions run on the user's stack. While one calls its original, the thread is
 //! *suspended*: atomics inside are not recorded, nested hooks go straight to their originals.
 
+use crate::gate::on_user_stack;
 use crate::clock::{LIFE, advance, await_tick, of_address};
-use crate::log::{get, peek, publish, put, remember};
+use crate::log::{get, peek, publish, put, remember, verified};
 use crate::raise;
 use crate::state::{Here, block, leads, private};
 use crate::stop::diverged;
@@ -25,14 +26,12 @@ const EINTR: i32 = 4;
 /// Bit of a LOCK record's detail: the call returned EOWNERDEAD.
 const OWNER_DIED: u8 = 0x80;
 
-type Function = extern "C" fn(u64, u64, u64, u64) -> i32;
-
-/// The original of a hooked function.
+/// Call the original of a hooked function, on the user's stack.
 #[inline(always)]
-fn original(hook: u16) -> Function {
+fn original(hook: u16, a: u64, c: u64, d: u64, e: u64) -> i32 {
     // SAFETY: the monitor stored the address of the relocated original before it wrote the
     // jump that leads here; C functions of fewer arguments ignore the rest.
-    unsafe { core::mem::transmute::<u64, Function>(private().orig[hook as usize]) }
+    unsafe { on_user_stack(private().orig[hook as usize], [a, c, d, e]) as i32 }
 }
 
 /// Call the original while the thread is suspended.
@@ -40,7 +39,7 @@ fn original(hook: u16) -> Function {
 fn suspended(mut b: Here, hook: u16, a: u64, c: u64, d: u64, e: u64) -> i32 {
     b.suspend += 1;
     b.ordered = 0;
-    let r = original(hook)(a, c, d, e);
+    let r = original(hook, a, c, d, e);
     b.suspend -= 1;
     if b.suspend == 0 {
         b.ordered = 1;
@@ -128,6 +127,7 @@ fn expect(b: Here, w: u64, object: u64, hook: u16) {
     if short_of(w) != hash16(object) || detail_of(w) & !OWNER_DIED != hook as u8 {
         diverged(why::SITE, b.pos - 1, [word(kind::LOCK, hook as u8, hash16(object), 0), object, 0, 0, 0, 0, 0, 0]);
     }
+    verified(b);
 }
 
 /// An operation that acquires, fails or times out.
@@ -228,28 +228,8 @@ fn errno() -> Option<&'static AtomicU32> {
         return None;
     }
     // SAFETY: the address of libc's __errno_location, found by the monitor.
-    let f = unsafe { core::mem::transmute::<u64, extern "C" fn() -> u64>(f) };
-    Some(word_at(f()))
-}
-
-/// True when operations need no order: one thread so far, or inside another hooked function.
-#[inline(always)]
-fn unordered() -> bool {
-    block().ordered == 0
-}
-
-macro_rules! pass {
-    ($hook:expr, $($a:expr),*) => {{
-        let a: [u64; 4] = pad4(&[$($a),*]);
-        return original($hook)(a[0], a[1], a[2], a[3]);
-    }};
-}
-
-#[inline(always)]
-fn pad4(a: &[u64]) -> [u64; 4] {
-    let mut out = [0; 4];
-    out[..a.len()].copy_from_slice(a);
-    out
+    let at = unsafe { on_user_stack(f, [0; 4]) };
+    Some(word_at(at as u64))
 }
 
 // ---- mutexes --------------------------------------------------------------------------------
@@ -283,9 +263,6 @@ fn own_tid(offset: u64) -> u32 {
 
 extern "C" fn mutex_lock(m: u64) -> i32 {
     let b = block();
-    if b.ordered == 0 {
-        pass!(id::MUTEX_LOCK, m);
-    }
     if leads() {
         if take_plain(m) {
             let t = tick(word_at(m + 24), true);
@@ -311,32 +288,20 @@ extern "C" fn mutex_lock(m: u64) -> i32 {
 }
 
 extern "C" fn mutex_trylock(m: u64) -> i32 {
-    if unordered() {
-        pass!(id::MUTEX_TRYLOCK, m);
-    }
     acquire(id::MUTEX_TRYLOCK, id::MUTEX_LOCK, m, mutex_clock(m), [0; 3])
 }
 
 extern "C" fn mutex_timedlock(m: u64, t: u64) -> i32 {
-    if unordered() {
-        pass!(id::MUTEX_TIMEDLOCK, m, t);
-    }
     acquire(id::MUTEX_TIMEDLOCK, id::MUTEX_LOCK, m, mutex_clock(m), [t, 0, 0])
 }
 
 extern "C" fn mutex_clocklock(m: u64, c: u64, t: u64) -> i32 {
-    if unordered() {
-        pass!(id::MUTEX_CLOCKLOCK, m, c, t);
-    }
     acquire(id::MUTEX_CLOCKLOCK, id::MUTEX_LOCK, m, mutex_clock(m), [c, t, 0])
 }
 
 extern "C" fn mutex_unlock(m: u64) -> i32 {
     const KIND: u64 = 16;
     let b = block();
-    if b.ordered == 0 {
-        pass!(id::MUTEX_UNLOCK, m);
-    }
     if word_at(m + KIND).load(Ordering::Relaxed) == 0 {
         word_at(m + 8).store(0, Ordering::Relaxed);
         let users = word_at(m + 12);
@@ -383,32 +348,20 @@ fn cond(hook: u16, c: u64, m: u64, a: [u64; 2]) -> i32 {
 }
 
 extern "C" fn cond_wait(c: u64, m: u64) -> i32 {
-    if unordered() {
-        pass!(id::COND_WAIT, c, m);
-    }
     cond(id::COND_WAIT, c, m, [0, 0])
 }
 
 extern "C" fn cond_timedwait(c: u64, m: u64, t: u64) -> i32 {
-    if unordered() {
-        pass!(id::COND_TIMEDWAIT, c, m, t);
-    }
     cond(id::COND_TIMEDWAIT, c, m, [t, 0])
 }
 
 extern "C" fn cond_clockwait(c: u64, m: u64, clock: u64, t: u64) -> i32 {
-    if unordered() {
-        pass!(id::COND_CLOCKWAIT, c, m, clock, t);
-    }
     cond(id::COND_CLOCKWAIT, c, m, [clock, t])
 }
 
 /// Nobody waits on a follower's condition variable: nothing to signal there.
 fn signal(hook: u16, c: u64) -> i32 {
     let b = block();
-    if b.ordered == 0 {
-        pass!(hook, c);
-    }
     if leads() { suspended(b, hook, c, 0, 0, 0) } else { 0 }
 }
 
@@ -435,9 +388,6 @@ fn rw_clock(l: u64) -> (&'static AtomicU32, bool) {
 macro_rules! rwlock {
     ($($f:ident = $hook:ident, $sure:ident;)*) => {$(
         extern "C" fn $f(l: u64, a: u64, c: u64) -> i32 {
-            if unordered() {
-                pass!(id::$hook, l, a, c);
-            }
             acquire(id::$hook, id::$sure, l, rw_clock(l), [a, c, 0])
         }
     )*};
@@ -463,8 +413,7 @@ extern "C" fn rw_tryrdlock(l: u64) -> i32 {
     let past = PAST.as_ptr() as u64;
     let b = block();
     if b.ordered == 0 {
-        let r = original(id::RW_TIMEDRDLOCK)(l, past, 0, 0);
-        return if r == 0 { 0 } else { EBUSY };
+        return if original(id::RW_TIMEDRDLOCK, l, past, 0, 0) == 0 { 0 } else { EBUSY };
     }
     if leads() {
         let r = suspended(b, id::RW_TIMEDRDLOCK, l, past, 0, 0);
@@ -485,7 +434,7 @@ extern "C" fn sem_trywait(s: u64) -> i32 {
     let past = PAST.as_ptr() as u64;
     let b = block();
     let attempt = || {
-        let r = original(id::SEM_TIMEDWAIT)(s, past, 0, 0);
+        let r = original(id::SEM_TIMEDWAIT, s, past, 0, 0);
         if r != 0 {
             if let Some(p) = errno() {
                 p.store(EAGAIN, Ordering::Relaxed);
@@ -515,9 +464,6 @@ extern "C" fn sem_trywait(s: u64) -> i32 {
 
 extern "C" fn rw_unlock(l: u64) -> i32 {
     let b = block();
-    if b.ordered == 0 {
-        pass!(id::RW_UNLOCK, l);
-    }
     suspended(b, id::RW_UNLOCK, l, 0, 0, 0)
 }
 
@@ -526,9 +472,6 @@ extern "C" fn rw_unlock(l: u64) -> i32 {
 macro_rules! semaphore {
     ($($f:ident = $hook:ident;)*) => {$(
         extern "C" fn $f(s: u64, a: u64, c: u64) -> i32 {
-            if unordered() {
-                pass!(id::$hook, s, a, c);
-            }
             acquire_errno(id::$hook, id::SEM_WAIT, s, [a, c, 0])
         }
     )*};
@@ -542,17 +485,11 @@ semaphore! {
 
 extern "C" fn sem_post(s: u64) -> i32 {
     let b = block();
-    if b.ordered == 0 {
-        pass!(id::SEM_POST, s);
-    }
     suspended(b, id::SEM_POST, s, 0, 0, 0)
 }
 
 extern "C" fn sem_getvalue(s: u64, to: u64) -> i32 {
     let b = block();
-    if b.ordered == 0 {
-        pass!(id::SEM_GETVALUE, s, to);
-    }
     if leads() {
         let r = suspended(b, id::SEM_GETVALUE, s, to, 0, 0);
         let v = word_at(to).load(Ordering::Relaxed);
@@ -570,9 +507,6 @@ extern "C" fn sem_getvalue(s: u64, to: u64) -> i32 {
 
 extern "C" fn barrier_wait(l: u64) -> i32 {
     let b = block();
-    if b.ordered == 0 {
-        pass!(id::BARRIER_WAIT, l);
-    }
     let r = suspended(b, id::BARRIER_WAIT, l, 0, 0, 0);
     if leads() {
         log_word(b, word(kind::OUTCOME, id::BARRIER_WAIT as u8, hash16(l), r as u32));
@@ -586,23 +520,14 @@ extern "C" fn barrier_wait(l: u64) -> i32 {
 
 extern "C" fn barrier_destroy(l: u64) -> i32 {
     let b = block();
-    if b.ordered == 0 {
-        pass!(id::BARRIER_DESTROY, l);
-    }
     suspended(b, id::BARRIER_DESTROY, l, 0, 0, 0)
 }
 
 extern "C" fn spin_lock(l: u64) -> i32 {
-    if unordered() {
-        pass!(id::SPIN_LOCK, l);
-    }
     acquire(id::SPIN_LOCK, id::SPIN_LOCK, l, (&of_address(l).clock, false), [0; 3])
 }
 
 extern "C" fn spin_trylock(l: u64) -> i32 {
-    if unordered() {
-        pass!(id::SPIN_TRYLOCK, l);
-    }
     acquire(id::SPIN_TRYLOCK, id::SPIN_LOCK, l, (&of_address(l).clock, false), [0; 3])
 }
 
@@ -611,9 +536,6 @@ extern "C" fn spin_trylock(l: u64) -> i32 {
 extern "C" fn once(control: u64, run: u64) -> i32 {
     const RUNNING: u32 = 1;
     const DONE: u32 = 2;
-    if unordered() {
-        pass!(id::ONCE, control, run);
-    }
     let b = block();
     let c = word_at(control);
     let runner = if leads() {
@@ -647,7 +569,7 @@ extern "C" fn once(control: u64, run: u64) -> i32 {
     if runner {
         c.store(RUNNING, Ordering::Relaxed);
         // SAFETY: the program's own initialiser.
-        unsafe { core::mem::transmute::<u64, extern "C" fn()>(run)() };
+        unsafe { on_user_stack(run, [0; 4]) };
         c.store(DONE, Ordering::Release);
         wake_at(control, false);
     }
@@ -658,16 +580,13 @@ extern "C" fn once(control: u64, run: u64) -> i32 {
 
 /// Not suspended: the allocations inside are ordered like any other.
 extern "C" fn create(thread: u64, attr: u64, start: u64, arg: u64) -> i32 {
-    if unordered() {
-        pass!(id::CREATE, thread, attr, start, arg);
-    }
     let b = block();
     if leads() {
         let t = LIFE.enter(b.this);
         await_exits();
         LIFE.tick();
         log_word(b, word(kind::CREATE, 0, 0, t));
-        let r = original(id::CREATE)(thread, attr, start, arg);
+        let r = original(id::CREATE, thread, attr, start, arg);
         LIFE.leave();
         r
     } else {
@@ -679,21 +598,21 @@ extern "C" fn create(thread: u64, attr: u64, start: u64, arg: u64) -> i32 {
         LIFE.await_turn(t);
         await_exits();
         LIFE.turn_done(t);
-        original(id::CREATE)(thread, attr, start, arg)
+        original(id::CREATE, thread, attr, start, arg)
     }
 }
 
 fn join(hook: u16, thread: u64, value: u64, a: [u64; 2]) -> i32 {
     let b = block();
     if leads() {
-        let r = original(hook)(thread, value, a[0], a[1]);
+        let r = original(hook, thread, value, a[0], a[1]);
         log_word(b, word(kind::OUTCOME, hook as u8, hash16(thread), r as u32));
         return r;
     }
     let w = peek(b);
     if kind_of(w) != kind::OUTCOME || low_of(w) == 0 {
         // The leader's call succeeded; its atomics come first in the log. Wait as long as it takes.
-        original(id::CLOCKJOIN)(thread, value, 0, 0);
+        original(id::CLOCKJOIN, thread, value, 0, 0);
     }
     let w = next(b);
     expect(b, w, thread, hook);
@@ -701,37 +620,28 @@ fn join(hook: u16, thread: u64, value: u64, a: [u64; 2]) -> i32 {
 }
 
 extern "C" fn tryjoin(thread: u64, value: u64) -> i32 {
-    if unordered() {
-        pass!(id::TRYJOIN, thread, value);
-    }
     join(id::TRYJOIN, thread, value, [0, 0])
 }
 
 extern "C" fn timedjoin(thread: u64, value: u64, t: u64) -> i32 {
-    if unordered() {
-        pass!(id::TIMEDJOIN, thread, value, t);
-    }
     join(id::TIMEDJOIN, thread, value, [t, 0])
 }
 
 extern "C" fn clockjoin(thread: u64, value: u64, clock: u64, t: u64) -> i32 {
-    if unordered() {
-        pass!(id::CLOCKJOIN, thread, value, clock, t);
-    }
     join(id::CLOCKJOIN, thread, value, [clock, t])
 }
 
-/// One entry of the table that the monitor reads from the image.
+/// One entry of the table of hooks.
 #[repr(transparent)]
 pub struct Address(*const ());
 
 // SAFETY: addresses of functions, never written.
 unsafe impl Sync for Address {}
 
-/// The hooks by id; the monitor reads this table from the image.
+/// The hooks by id, called by `geryon_hook`.
 #[unsafe(no_mangle)]
 #[used]
-pub static GERYON_HOOKS: [Address; 35] = [
+pub static GERYON_HOOKS_INNER: [Address; 35] = [
     Address(mutex_lock as *const ()),
     Address(mutex_trylock as *const ()),
     Address(mutex_timedlock as *const ()),
@@ -768,3 +678,18 @@ pub static GERYON_HOOKS: [Address; 35] = [
     Address(cond_destroy as *const ()),
     Address(barrier_destroy as *const ()),
 ];
+
+macro_rules! stubs {
+    ($($id:literal)*) => {
+        core::arch::global_asm!(
+            ".globl GERYON_HOOK_STUBS",
+            "GERYON_HOOK_STUBS:",
+            $(concat!(".balign 16\nmov eax, ", $id, "\njmp geryon_hook"),)*
+        );
+        const STUBS: usize = [$($id),*].len();
+        const _: () = assert!(STUBS == geryon_abi::hooks::HOOKS.len());
+    };
+}
+
+// Where the rewritten entries jump to: 16 bytes for each hook, in order of their ids.
+stubs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34);

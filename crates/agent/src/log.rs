@@ -120,7 +120,7 @@ fn sleep_on_followers<'a>(r: &'a Ring, mask: u32, low: u64, word: impl Fn(usize)
 #[inline(always)]
 pub fn get(mut b: Here) -> u64 {
     if b.pos >= b.limit {
-        await_record(b);
+        await_record(b, b.pos);
     }
     let w = ring(b).slot(b.pos).load(Ordering::Relaxed);
     b.pos += 1;
@@ -134,18 +134,18 @@ pub fn get(mut b: Here) -> u64 {
 #[inline(always)]
 pub fn peek(b: Here) -> u64 {
     if b.pos >= b.limit {
-        await_record(b);
+        await_record(b, b.pos);
     }
     ring(b).slot(b.pos).load(Ordering::Relaxed)
 }
 
 /// Follower: the word `n` ahead, without taking it.
 pub fn view(mut b: Here, n: u64) -> u64 {
-    let at = b.pos;
-    b.pos += n;
-    let w = peek(b);
-    b.pos = at;
-    w
+    let at = b.pos + n;
+    if at >= b.limit {
+        await_record(b, at);
+    }
+    ring(b).slot(at).load(Ordering::Relaxed)
 }
 
 /// Follower: take `n` words that were viewed.
@@ -160,6 +160,12 @@ pub fn word_at(b: Here, pos: u64) -> u64 {
     ring(b).slot(pos).load(Ordering::Relaxed)
 }
 
+/// Follower: the records read so far were compared and are equal.
+#[inline(always)]
+pub fn verified(mut b: Here) {
+    b.verified = b.pos;
+}
+
 /// Follower: tell the leader which slots it may overwrite.
 pub fn tell_tail(b: Here) {
     let r = ring(b);
@@ -172,7 +178,8 @@ pub fn tell_tail(b: Here) {
 pub fn acknowledge(b: Here) {
     let r = ring(b);
     let line = &r.control().followers[private().replica as usize];
-    line.tail.store(b.pos, Ordering::Relaxed);
+    verified(b);
+    line.tail.store(b.pos, Ordering::Release);
     line.ack.store(b.pos, Ordering::SeqCst);
     wake_leader(&r, &line.ack);
 }
@@ -183,30 +190,32 @@ fn wake_leader(r: &Ring, word: &AtomicU64) {
     }
 }
 
+/// Wait until the word at `at` is there; the leader learns only what was taken.
 #[cold]
-fn await_record(mut b: Here) {
+fn await_record(mut b: Here, at: u64) {
     let r = ring(b);
     b.limit = r.head();
-    if b.pos < b.limit {
+    if at < b.limit {
         return;
     }
     tell_tail(b);
-    announce(wait::RECORD, b.pos, 0);
+    announce(wait::RECORD, at, 0);
     let mut patience = Patience::new();
+    let me = 1 << private().replica;
     loop {
         let head = r.head();
-        if b.pos < head {
+        if at < head {
             b.limit = head;
             break;
         }
         if patience.spend() {
             let sleeps = &r.control().follower_sleeps;
-            sleeps.fetch_add(1, Ordering::SeqCst);
+            sleeps.fetch_or(me, Ordering::SeqCst);
             crate::gate::real(NR_MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
             if r.head() == head {
                 sleep64(&r.control().head, head, true);
             }
-            sleeps.fetch_sub(1, Ordering::SeqCst);
+            sleeps.fetch_and(!me, Ordering::SeqCst);
         }
     }
     announce_end();

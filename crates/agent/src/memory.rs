@@ -80,6 +80,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         if theirs != digest {
             diverged(why::DIGEST, start, ours);
         }
+        crate::log::verified(b);
         let tick = low_of(first);
         MEMORY.await_turn(tick);
         if !failed(result) {

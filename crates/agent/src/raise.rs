@@ -3,7 +3,7 @@
 //! the end of a call), and every replica's thread has its monitor-made delivery there.
 
 use crate::call::{after, begin_record};
-use crate::gate::{guarded, real, rpc};
+use crate::gate::{guarded, real, rpc_on_user_stack};
 use crate::log::{get, publish, put, remember};
 use crate::state::{Here, block, leads};
 use crate::stop::diverged;
@@ -198,5 +198,5 @@ pub fn follow_signal_here(b: Here, first: u64) {
     for w in &mut info.0 {
         *w = get(b);
     }
-    rpc(number::DELIVER_HERE, 0, &info as *const Siginfo as u64, 0);
+    rpc_on_user_stack(number::DELIVER_HERE, 0, &info as *const Siginfo as u64);
 }

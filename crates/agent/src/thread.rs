@@ -91,6 +91,7 @@ fn follow_birth(b: Here, frame: &mut Frame) {
         diverged(why::KIND, at, [word(kind::BIRTH, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
     }
     let (slot, result) = (get(b) as usize, get(b) as i64);
+    crate::log::verified(b);
     let tick = low_of(first);
     LIFE.await_turn(tick);
     if result > 0 {
@@ -139,6 +140,7 @@ pub fn take_slot(frame: &mut Frame) -> Option<usize> {
         diverged(why::KIND, at, [word(kind::BIRTH, 1, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
     }
     let (slot, _) = (get(b) as usize, get(b));
+    crate::log::verified(b);
     let tick = low_of(first);
     LIFE.await_turn(tick);
     if slot < MAX_THREADS {
@@ -278,6 +280,7 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
         if kind_of(first) != kind::DEATH {
             diverged(why::KIND, at, [word(kind::DEATH, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
         }
+        crate::log::verified(b);
         let tick = low_of(first);
         LIFE.await_turn(tick);
         announce_exit(b);

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use geryon_abi::layout::AGENT_BASE;
 use geryon_patch::AgentEntries;
 use geryon_tracee::Gate;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
+use object::{Object, ObjectSegment, ObjectSymbol};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
@@ -53,8 +53,9 @@ impl Image {
             .symbols()
             .filter_map(|s| Some((s.name().ok()?.to_owned(), s.address())))
             .collect();
-        let hooks = hooks(&elf, &symbols)?;
         let get = |n: &str| symbols.get(n).copied().with_context(|| format!("the agent has no {n}"));
+        let stubs = get("GERYON_HOOK_STUBS")?;
+        let hooks = (0..geryon_abi::hooks::HOOKS.len() as u64).map(|i| stubs.next_multiple_of(16) + 16 * i).collect();
         let entries = AgentEntries {
             syscall: get("geryon_entry")?,
             rdtsc: get("geryon_rdtsc")?,
@@ -94,20 +95,6 @@ impl Image {
             .max_by_key(|(_, a)| **a)
             .map(|(n, _)| n.as_str())
     }
-}
-
-fn hooks(elf: &object::File, symbols: &HashMap<String, u64>) -> Result<Vec<u64>> {
-    let at = *symbols.get("GERYON_HOOKS").context("the agent has no hook table")?;
-    let section = elf
-        .sections()
-        .find(|s| (s.address()..s.address() + s.size()).contains(&at))
-        .context("the hook table lies in no section")?;
-    let data = section.data()?;
-    let start = (at - section.address()) as usize;
-    Ok(data[start..start + 8 * geryon_abi::hooks::HOOKS.len()]
-        .chunks_exact(8)
-        .map(|c| u64::from_le_bytes(c.try_into().expect("8 bytes")))
-        .collect())
 }
 
 /// An anonymous file, closed at exec.

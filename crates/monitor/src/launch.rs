@@ -32,7 +32,9 @@ pub fn launch(o: &Options, gate: Gate, mask: &libc::sigset_t) -> Result<(Pid, st
         unsafe {
             while libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) == -1 {}
             libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            if !o.ignore_sigpipe {
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            }
             libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV);
             if install_filter(gate).is_ok() {
                 libc::execve(path.as_ptr(), argv.as_ptr(), environ);

@@ -54,6 +54,8 @@ pub struct Options {
     pub sabotage: Option<Sabotage>,
     /// Rewrite code (else every call traps: slow, for comparison).
     pub patch: bool,
+    /// The program starts with SIGPIPE ignored.
+    pub ignore_sigpipe: bool,
 }
 
 /// How a run ended.

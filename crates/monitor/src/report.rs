@@ -109,7 +109,7 @@ impl Monitor {
         let mut passed = 1;
         for (_, pid) in &others {
             let block = block_address(at.0 as usize);
-            if self.memory(*pid).and_then(|m| Ok(m.word(block + block_field!(pos))?)).is_ok_and(|p| p > at.1 + 1) {
+            if self.memory(*pid).and_then(|m| Ok(m.word(block + block_field!(verified))?)).is_ok_and(|p| p > at.1) {
                 passed += 1;
             }
         }
@@ -144,7 +144,7 @@ impl Monitor {
         let pids: Vec<Pid> =
             self.processes.iter().filter(|(_, p)| p.replica == replica && p.group.is_some()).map(|(p, _)| *p).collect();
         for g in self.groups.values_mut() {
-            g.segment.drop_replica(replica, 64);
+            g.segment.drop_replica(replica);
             g.members[replica] = None;
             g.reports.retain(|r| r.replica != replica);
             g.crashes.retain(|c| c.replica != replica);

@@ -119,7 +119,10 @@ impl Monitor {
             }
             if watched.elapsed() >= Duration::from_millis(WATCH_MS) {
                 watched = Instant::now();
-                self.watch()?;
+                match self.watch() {
+                    Err(e) if !is_gone(&e) => return Err(e),
+                    _ => {}
+                }
             }
         }
     }
@@ -235,6 +238,14 @@ impl Monitor {
         match p.group {
             Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, end),
             Some(g) => self.on_member_end(g, p.replica, tid, end),
+            None if tid == self.root && self.exec_pipe.is_some() => {
+                let e = self.exec_failure().map_or_else(
+                    || "it died before it could be executed".to_owned(),
+                    |e| std::io::Error::from_raw_os_error(e).to_string(),
+                );
+                eprintln!("geryon: {}: cannot be executed: {e}", self.options.program.display());
+                self.outcome = Some(Outcome::Exited(126));
+            }
             None if tid == self.root => {
                 self.outcome.get_or_insert(match end {
                     End::Exited(c) => Outcome::Exited(c),

@@ -2,7 +2,7 @@
 
 use crate::image::memfd;
 use anyhow::{Context, Result};
-use geryon_abi::layout::{ABI_VERSION, Block, Header, RingControl, SEGMENT_BYTES, HEADER_BYTES, RING_STRIDE};
+use geryon_abi::layout::{ABI_VERSION, Header, RingControl, SEGMENT_BYTES, HEADER_BYTES, MAX_THREADS, RING_STRIDE};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,7 +55,7 @@ impl Segment {
 
     /// Control page of a ring.
     pub fn ring(&self, slot: usize) -> &RingControl {
-        assert!(slot < geryon_abi::layout::MAX_THREADS);
+        assert!(slot < MAX_THREADS);
         // SAFETY: inside the mapping; all fields are atomic.
         unsafe { &*self.base.add((HEADER_BYTES + RING_STRIDE * slot as u64) as usize).cast::<RingControl>() }
     }
@@ -65,15 +65,25 @@ impl Segment {
         fd_path(&self.file)
     }
 
-    /// Take a replica out: nobody waits for it any more.
-    pub fn drop_replica(&self, replica: usize, slots: usize) {
+    /// Take a replica out: nobody waits for it any more. Its words change, so that a leader which is
+    /// just going to sleep on one of them wakes up.
+    pub fn drop_replica(&self, replica: usize) {
         self.header().alive.fetch_and(!(1 << replica), Ordering::SeqCst);
-        for slot in 0..slots {
-            let line = &self.ring(slot).followers[replica];
-            wake(line.ack.as_ptr().cast());
-            wake(line.tail.as_ptr().cast());
+        for slot in 0..MAX_THREADS {
+            let ring = self.ring(slot);
+            if ring.head.load(Ordering::Acquire) == 0 {
+                continue;
+            }
+            ring.follower_sleeps.fetch_and(!(1 << replica), Ordering::SeqCst);
+            let line = &ring.followers[replica];
+            for word in [&line.ack, &line.tail] {
+                word.store(u64::MAX, Ordering::SeqCst);
+                wake(word.as_ptr().cast());
+            }
         }
-        wake(self.header().file_maps[replica].as_ptr().cast());
+        let maps = &self.header().file_maps[replica];
+        maps.store(u64::MAX, Ordering::SeqCst);
+        wake(maps.as_ptr().cast());
     }
 }
 
@@ -111,4 +121,3 @@ macro_rules! private_field {
     };
 }
 
-const _: () = assert!(std::mem::size_of::<Block>() < 0x4000);

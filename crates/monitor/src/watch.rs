@@ -17,7 +17,7 @@ const STUCK: Duration = Duration::from_secs(4);
 /// A report that no other replica has confirmed or refuted for so long is decided without it.
 const UNDECIDED: Duration = Duration::from_secs(10);
 /// A thread may use this much more processor time than its leader did, before it counts as hung.
-const SPARE_TICKS: u64 = 2_000;
+const SPARE_TICKS: u64 = 1_000;
 
 /// What was seen last.
 #[derive(Default)]
@@ -122,6 +122,9 @@ impl Monitor {
         let members: Vec<(usize, Pid)> =
             g.members.iter().enumerate().filter_map(|(r, p)| Some((r, (*p)?))).collect();
         let gone = g.leader_gone;
+        if self.leader_hangs(id, leader, &members) {
+            return self.stuck(id, leader, "computes without end where the others went on");
+        }
         for (replica, pid) in members {
             if replica == leader {
                 continue;
@@ -159,6 +162,32 @@ impl Monitor {
             }
         }
         Ok(())
+    }
+
+    /// Does the leader's thread use processor time without an event while every follower's thread
+    /// has come to the next one?
+    fn leader_hangs(&mut self, id: GroupId, leader: usize, members: &[(usize, Pid)]) -> bool {
+        let Some((_, leader_pid)) = members.iter().find(|(r, _)| *r == leader).copied() else { return false };
+        let lead = self.views(leader_pid);
+        let ticks = cpu_ticks(leader_pid);
+        let followers: Vec<Vec<View>> =
+            members.iter().filter(|(r, _)| *r != leader).map(|(_, p)| self.views(*p)).collect();
+        let Some(g) = self.groups.get(&id) else { return false };
+        let ahead = |v: &View| {
+            let head = g.segment.ring(v.slot as usize).head.load(Ordering::Acquire);
+            !followers.is_empty()
+                && followers.iter().all(|f| {
+                    f.iter().any(|x| x.slot == v.slot && x.waiting == wait::RECORD && x.pos >= head)
+                })
+        };
+        let waited_for = lead.iter().any(|v| v.waiting == wait::NONE && ahead(v));
+        let events = lead.iter().map(|v| v.events).sum();
+        let now = Instant::now();
+        let seen = self.watch.seen.entry(leader_pid).or_insert(Seen { events, since: now, ticks });
+        if !waited_for || seen.events != events {
+            *seen = Seen { events, since: now, ticks };
+        }
+        ticks.saturating_sub(seen.ticks) > SPARE_TICKS
     }
 
     /// Reports whose verdict is possible by now.

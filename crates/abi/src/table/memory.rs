@@ -4,7 +4,7 @@ use crate::row::{Kind::*, Row};
 
 rows! { pub(super) MEMORY:
   9 mmap Memory Partial (addr: Addr, length: Int, prot: Int32, flags: Int32, fd: Fd, offset: Int)
-    "A writable MAP_SHARED mapping of a file is the leader's; a follower has its own copy and does not see what other \
+    "A writable MAP_SHARED mapping of a file is refused with ENODEV while there are followers: they could not see what other \
      programs write into it.";
   10 mprotect Memory Full (addr: Addr, len: Int, prot: Int32);
   11 munmap Memory Full (addr: Addr, length: Int);
