@@ -237,6 +237,8 @@ global_asm!(
     "geryon_hook:",                  // eax = hook id, the rest as at the function's entry
     "cmp byte ptr gs:[0x10], 0",     // nothing to order: straight to the original
     "je 9f",
+    ".globl geryon_hook_always",
+    "geryon_hook_always:",           // for functions that have no original
     "mov r11, rsp",
     "mov rsp, gs:[0x18]",
     "push qword ptr gs:[{hook_rsp}]",

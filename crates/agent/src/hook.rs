@@ -680,16 +680,26 @@ pub static GERYON_HOOKS_INNER: [Address; 35] = [
 ];
 
 macro_rules! stubs {
-    ($($id:literal)*) => {
+    ($($id:literal $entry:literal)*) => {
         core::arch::global_asm!(
+            ".balign 16",
             ".globl GERYON_HOOK_STUBS",
             "GERYON_HOOK_STUBS:",
-            $(concat!(".balign 16\nmov eax, ", $id, "\njmp geryon_hook"),)*
+            $(concat!(".balign 16\nmov eax, ", $id, "\njmp ", $entry),)*
         );
         const STUBS: usize = [$($id),*].len();
         const _: () = assert!(STUBS == geryon_abi::hooks::HOOKS.len());
     };
 }
 
-// Where the rewritten entries jump to: 16 bytes for each hook, in order of their ids.
-stubs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34);
+// Where the rewritten entries jump to: 16 bytes for each hook, in order of their ids. Those of
+// `REPLACED` (12, 20) have no original to go to when there is nothing to order.
+stubs!(
+    0 "geryon_hook" 1 "geryon_hook" 2 "geryon_hook" 3 "geryon_hook" 4 "geryon_hook"
+    5 "geryon_hook" 6 "geryon_hook" 7 "geryon_hook" 8 "geryon_hook" 9 "geryon_hook"
+    10 "geryon_hook" 11 "geryon_hook" 12 "geryon_hook_always" 13 "geryon_hook" 14 "geryon_hook"
+    15 "geryon_hook" 16 "geryon_hook" 17 "geryon_hook" 18 "geryon_hook" 19 "geryon_hook"
+    20 "geryon_hook_always" 21 "geryon_hook" 22 "geryon_hook" 23 "geryon_hook" 24 "geryon_hook"
+    25 "geryon_hook" 26 "geryon_hook" 27 "geryon_hook" 28 "geryon_hook" 29 "geryon_hook"
+    30 "geryon_hook" 31 "geryon_hook" 32 "geryon_hook" 33 "geryon_hook" 34 "geryon_hook"
+);

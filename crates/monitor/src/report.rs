@@ -300,7 +300,7 @@ impl Monitor {
             (leader, "leader", w.theirs, leader_pid, leader_view.map(|v| v.tid)),
             (r.replica, "follower", w.ours, Some(pid), Some(r.tid)),
         ] {
-            let operation = operation(words[0], &words);
+            let operation = operation(words[0]);
             let arguments = p.map_or_else(Vec::new, |p| self.arguments(p, &words, p == pid, r));
             let _ = writeln!(text, "geryon:   replica {} ({who}): {operation}({})", replica + 1, arguments.join(", "));
             let trace = match tid {
@@ -555,13 +555,13 @@ fn why_text(w: u32) -> &'static str {
     }
 }
 
-fn operation(first: u64, words: &[u64; 8]) -> String {
+fn operation(first: u64) -> String {
     let k = record::kind_of(first);
     match k {
         kind::CALL | kind::BEGIN | kind::MEMORY | kind::END => table::row(u64::from(record::short_of(first)))
             .map_or_else(|| record::name(k).to_owned(), |r| r.name.to_owned()),
         kind::LOCK | kind::OUTCOME => hook_name(record::detail_of(first)).to_owned(),
-        kind::ATOMIC => format!("atomic instruction (address {:#x}, site {:#x})", words[1], words[2]),
+        kind::ATOMIC => format!("atomic instruction (site hash {:#06x})", record::short_of(first)),
         _ => record::name(k).to_owned(),
     }
 }
@@ -571,7 +571,7 @@ fn hook_name(id: u8) -> &'static str {
 }
 
 fn event(first: u64) -> String {
-    operation(first, &[0; 8])
+    operation(first)
 }
 
 fn last_event(v: &crate::watch::View) -> String {
