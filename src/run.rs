@@ -3,7 +3,7 @@
 use crate::{OWN_FAILURE, program, streams};
 use clap::ValueEnum;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
-use geryon_monitor::{Options, Outcome, Sabotage, Verify};
+use geryon_monitor::{Options, Order, Outcome, Sabotage, Verify};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,6 +19,9 @@ pub struct Args {
     /// What has to be confirmed by the replicas before it happens.
     #[arg(long, value_enum, default_value_t = VerifyFlag::Output)]
     verify: VerifyFlag,
+    /// How the leader's thread order is repeated in the followers.
+    #[arg(long, value_enum, default_value_t = OrderFlag::Auto)]
+    order: OrderFlag,
     /// Write the report of a divergence to this file, too, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -31,6 +34,17 @@ pub struct Args {
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
+}
+
+/// `--order`.
+#[derive(Clone, Copy, ValueEnum)]
+enum OrderFlag {
+    /// `serial` where there are no more cores than replicas, else `clocks`.
+    Auto,
+    /// Locks and atomics carry clocks; the threads of a replica run in parallel.
+    Clocks,
+    /// One thread of a replica runs at a time: repeats any race exactly.
+    Serial,
 }
 
 /// `--verify`.
@@ -86,6 +100,11 @@ pub fn main(args: Args) -> ExitCode {
             VerifyFlag::Output => Verify::Output,
             VerifyFlag::All => Verify::All,
             VerifyFlag::Async => Verify::Async,
+        },
+        order: match args.order {
+            OrderFlag::Auto => Order::Auto,
+            OrderFlag::Clocks => Order::Clocks,
+            OrderFlag::Serial => Order::Serial,
         },
         report: args.report,
         sabotage: args.sabotage,

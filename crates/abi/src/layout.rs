@@ -206,6 +206,8 @@ pub struct Private {
     pub envp: u64,
     /// TSC ticks for 2^20 nanoseconds.
     pub tsc_mult: u64,
+    /// 1: one thread runs at a time.
+    pub serial: u32,
     /// Cores that the replicas may use.
     pub cores: u32,
     /// How often a wait looks without giving the core away; follows the number of threads.
@@ -287,6 +289,11 @@ pub struct Block {
     pub interrupted_suspend: u32,
     /// The user's stack pointer where a signal interrupted a hooked function; 0: none.
     pub interrupted_rsp: u64,
+    /// Serial order, leader: 1 while this thread has the turn.
+    pub has_turn: u32,
+    pad1: u32,
+    /// Serial order, follower: the position at which this thread last stood and waited.
+    pub released: u64,
     /// Inside a hook: where on the user's stack one may push; 0 outside.
     pub hook_rsp: u64,
     /// Everything below this position of the ring was compared and found equal (follower).

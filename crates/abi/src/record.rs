@@ -35,6 +35,9 @@ pub mod kind {
     pub const VALUE: u8 = 12;
     /// Start of pthread_create: low = tick.
     pub const CREATE: u8 = 13;
+    /// The thread's turn comes (serial order): low = number; slot and position of the thread that
+    /// had the turn before follow.
+    pub const TURN: u8 = 14;
 }
 
 /// Put together the first word of a record.
@@ -83,6 +86,7 @@ pub const fn name(kind: u8) -> &'static str {
         kind::SIGNAL => "signal",
         kind::VALUE => "time stamp or random instruction",
         kind::CREATE => "pthread_create",
+        kind::TURN => "hand-over of the turn",
         _ => "unknown record",
     }
 }

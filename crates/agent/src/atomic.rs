@@ -4,7 +4,7 @@
 
 use crate::clock::{advance, await_tick, of_address};
 use crate::gate::real;
-use crate::log::{get, publish, put, remember, take, view};
+use crate::log::{first, get, publish, put, remember, take, view};
 use crate::state::{block, leads, private};
 use crate::stop::diverged;
 use crate::wait::{Patience, announce, announce_end};
@@ -704,10 +704,10 @@ fn value(which: u64) -> u64 {
         publish(b);
         v
     } else {
-        let mut w = get(b);
+        let mut w = first(b);
         while kind_of(w) == kind::SIGNAL {
             crate::raise::follow_signal_here(b, w);
-            w = get(b);
+            w = first(b);
         }
         remember(b, w);
         if w != ours {

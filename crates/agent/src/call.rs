@@ -1,7 +1,7 @@
 //! Calls that the table describes completely: inputs and outputs.
 
 use crate::gate::{real, real_blocking};
-use crate::log::{acknowledge, confirmed, get, publish, put, remember};
+use crate::log::{first as first_word, acknowledge, confirmed, get, publish, put, remember};
 use crate::marshal::{self, Before};
 use crate::raise;
 use crate::state::{Here, block, leads, private};
@@ -22,7 +22,7 @@ pub mod after {
 
 /// The first word of what this thread is about to do, after signals that come first.
 pub fn begin_record(b: Here, frame: &mut Frame) -> u64 {
-    let first = get(b);
+    let first = first_word(b);
     if kind_of(first) == kind::SIGNAL {
         raise::follow_signal_before(b, first, frame);
     }
@@ -67,7 +67,7 @@ pub fn output(frame: &mut Frame, row: &Row) {
         complete(b, frame, row, kind::END, None, result, &before);
     } else {
         let b = block();
-        let first = get(b);
+        let first = first_word(b);
         remember(b, first);
         finish(b, frame, row, first);
     }
@@ -122,10 +122,18 @@ pub fn execute(nr: u64, args: [u64; 6]) -> i64 {
     if never_blocks(nr) {
         return real(nr, args);
     }
+    let b = block();
+    let serial = crate::serial::active();
     loop {
+        if serial {
+            crate::serial::release(b);
+        }
         announce(wait::KERNEL, nr, 0);
         let result = real_blocking(nr, args);
         announce_end();
+        if serial {
+            crate::serial::acquire(b);
+        }
         // The monitor stops threads; epoll_wait and others show that as EINTR (design, 10).
         if result == -4 && !raise::pending(block()) {
             continue;

@@ -37,6 +37,7 @@ pub mod nr {
     pub const SET_TID_ADDRESS: u64 = 218;
     pub const EXIT_GROUP: u64 = 231;
     pub const TGKILL: u64 = 234;
+    pub const SCHED_YIELD: u64 = 24;
     pub const SIGALTSTACK: u64 = 131;
     pub const WAITID: u64 = 247;
     pub const OPENAT: u64 = 257;
@@ -85,6 +86,10 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::EXECVE | nr::EXECVEAT => process::exec(frame, row),
         nr::WAIT4 | nr::WAITID => process::wait(frame, row),
         nr::FUTEX => thread::futex(frame, row),
+        nr::SCHED_YIELD if crate::serial::active() => {
+            crate::serial::yield_turn(crate::state::block());
+            frame.rax = 0;
+        }
         nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
         nr::SIGALTSTACK => sigaltstack(frame),

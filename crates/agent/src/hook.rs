@@ -524,6 +524,17 @@ extern "C" fn barrier_destroy(l: u64) -> i32 {
 }
 
 extern "C" fn spin_lock(l: u64) -> i32 {
+    let b = block();
+    if b.ordered == 0 {
+        if !crate::serial::active() {
+            return original(id::SPIN_LOCK, l, 0, 0, 0);
+        }
+        // Whoever has the lock needs the turn to give it back.
+        while original(id::SPIN_TRYLOCK, l, 0, 0, 0) != 0 {
+            crate::serial::yield_turn(b);
+        }
+        return 0;
+    }
     acquire(id::SPIN_LOCK, id::SPIN_LOCK, l, (&of_address(l).clock, false), [0; 3])
 }
 
@@ -693,13 +704,14 @@ macro_rules! stubs {
 }
 
 // Where the rewritten entries jump to: 16 bytes for each hook, in order of their ids. Those of
-// `REPLACED` (12, 20) have no original to go to when there is nothing to order.
+// `REPLACED` (12, 20) have no original to go to when there is nothing to order, and a spin lock (26)
+// must not spin where one thread runs at a time.
 stubs!(
     0 "geryon_hook" 1 "geryon_hook" 2 "geryon_hook" 3 "geryon_hook" 4 "geryon_hook"
     5 "geryon_hook" 6 "geryon_hook" 7 "geryon_hook" 8 "geryon_hook" 9 "geryon_hook"
     10 "geryon_hook" 11 "geryon_hook" 12 "geryon_hook_always" 13 "geryon_hook" 14 "geryon_hook"
     15 "geryon_hook" 16 "geryon_hook" 17 "geryon_hook" 18 "geryon_hook" 19 "geryon_hook"
     20 "geryon_hook_always" 21 "geryon_hook" 22 "geryon_hook" 23 "geryon_hook" 24 "geryon_hook"
-    25 "geryon_hook" 26 "geryon_hook" 27 "geryon_hook" 28 "geryon_hook" 29 "geryon_hook"
+    25 "geryon_hook" 26 "geryon_hook_always" 27 "geryon_hook" 28 "geryon_hook" 29 "geryon_hook"
     30 "geryon_hook" 31 "geryon_hook" 32 "geryon_hook" 33 "geryon_hook" 34 "geryon_hook"
 );

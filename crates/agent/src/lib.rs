@@ -18,6 +18,7 @@ pub mod memory;
 pub mod process;
 pub mod raise;
 pub mod sabotage;
+pub mod serial;
 pub mod state;
 pub mod stop;
 pub mod thread;

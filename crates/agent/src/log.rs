@@ -4,6 +4,7 @@ use crate::state::{Here, block, header, private};
 use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 use geryon_abi::layout::{RING_WORDS, wait};
+use geryon_abi::record::{kind, kind_of};
 use geryon_ring::Ring;
 
 const NR_MEMBARRIER: u64 = 324;
@@ -130,6 +131,18 @@ pub fn get(mut b: Here) -> u64 {
     w
 }
 
+/// Follower: the first word of the next record; turns are taken on the way.
+#[inline(always)]
+pub fn first(b: Here) -> u64 {
+    loop {
+        let w = get(b);
+        if kind_of(w) != kind::TURN {
+            return w;
+        }
+        crate::serial::take(b, w);
+    }
+}
+
 /// Follower: the next word, without taking it.
 #[inline(always)]
 pub fn peek(b: Here) -> u64 {
@@ -199,6 +212,9 @@ fn await_record(mut b: Here, at: u64) {
         return;
     }
     tell_tail(b);
+    if crate::serial::active() {
+        crate::serial::pause(b);
+    }
     announce(wait::RECORD, at, 0);
     let mut patience = Patience::new();
     let me = 1 << private().replica;

@@ -3,7 +3,7 @@
 use crate::call::{self, begin, begin_record, complete, execute, finish, rendezvous};
 use crate::digest::Digest;
 use crate::gate::{real, rpc};
-use crate::log::{get, register_barrier, remember, resume_stream};
+use crate::log::{first as first_word, get, register_barrier, remember, resume_stream};
 use crate::marshal::{self, Before};
 use crate::memory::await_file_maps;
 use crate::raise;
@@ -87,7 +87,7 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     if executes {
         complete(b, frame, row, kind::END, None, own, &Before::default());
     } else {
-        let first = get(b);
+        let first = first_word(b);
         remember(b, first);
         let shown = crate::log::peek(b) as i64;
         if shown > 0 && own > 0 {
@@ -119,7 +119,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     if executes {
         complete(b, frame, row, kind::END, None, own, &Before::default());
     } else {
-        let first = get(b);
+        let first = first_word(b);
         remember(b, first);
         let shown = crate::log::peek(b) as i64;
         if shown > 0 && own > 0 {
@@ -195,11 +195,12 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
 pub fn exec(frame: &mut Frame, row: &'static Row) {
     if begin(frame, row) {
         await_file_maps();
-        let result = execute(row.nr as u64, frame.args());
+        // Not `execute`: the turn must not go to another thread of a program that is about to end.
+        let result = real(row.nr as u64, frame.args());
         complete(block(), frame, row, kind::END, None, result, &Before::default());
     } else {
         let b = block();
-        let first = get(b);
+        let first = first_word(b);
         remember(b, first);
         finish(b, frame, row, first);
     }
@@ -241,7 +242,7 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     } else {
         let at = b.pos;
         let value = begin_record(b, frame);
-        let first = get(b);
+        let first = first_word(b);
         let theirs = get(b);
         let ours = [word(kind::CALL, 0, row.nr, 0), digest, args[0], args[1], args[2], args[3], 0, 0];
         if kind_of(value) != kind::VALUE || short_of(value) != row.nr {

@@ -4,7 +4,7 @@
 use crate::call::{after, begin_record, complete, input};
 use crate::clock::LIFE;
 use crate::gate::{self, clone_thread, guarded, real, rpc};
-use crate::log::{get, publish, put, remember, resume_stream, tell_tail};
+use crate::log::{first as first_word, get, publish, put, remember, resume_stream, tell_tail};
 use crate::marshal::Before;
 use crate::raise;
 use crate::state::{Here, block, block_at, leads, private};
@@ -35,6 +35,12 @@ static HIGH: AtomicU32 = AtomicU32::new(1);
 static EXITING: [AtomicU64; MAX_EXITING] = [const { AtomicU64::new(0) }; MAX_EXITING];
 static EXITING_COUNT: AtomicU32 = AtomicU32::new(0);
 
+/// Are locks and atomics recorded? Not where one thread runs at a time, nor where nobody follows.
+fn orders() -> bool {
+    let p = private();
+    p.serial == 0 && p.replicas > 1
+}
+
 fn is_free(slot: usize) -> bool {
     let b = block_at(slot);
     b.this == 0 || b.free.load(Ordering::Acquire) == 1
@@ -55,12 +61,14 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
         return;
     }
     let mut b = block();
-    if private().multi == 0 {
+    let p = private();
+    if p.multi == 0 {
         crate::clock::register_barrier();
-        private().multi = 1;
+        p.multi = 1;
+        crate::serial::begin(b);
     }
     if b.suspend == 0 {
-        b.ordered = 1;
+        b.ordered = orders() as u64;
     }
     if leads() { lead_birth(b, frame) } else { follow_birth(b, frame) }
 }
@@ -196,7 +204,8 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.stack_top = top;
     new.frame = copy;
     new.free.store(0, Ordering::Relaxed);
-    new.ordered = if vforked { parent.ordered } else { 1 };
+    new.ordered = if vforked { parent.ordered } else { orders() as u64 };
+    new.has_turn = vforked as u32;
     new.suspend = 0;
     new.fault_rip = 0;
     new.vforked = vforked as u32;
@@ -236,6 +245,19 @@ extern "C" fn geryon_thread_started(_block: u64) {
     if frame.rdi & CLONE_CHILD_SETTID != 0 {
         store_tid(frame.r10, b.shown_tid);
     }
+    if crate::serial::active() {
+        if leads() {
+            crate::serial::acquire(b);
+            publish(b);
+        } else {
+            // A new thread always begins with a turn.
+            let w = get(b);
+            if kind_of(w) != kind::TURN {
+                diverged(why::KIND, b.pos - 1, [word(kind::TURN, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
+            }
+            crate::serial::take(b, w);
+        }
+    }
 }
 
 /// The first record of a thread or process carries the id that the program sees.
@@ -249,7 +271,7 @@ pub fn greet(mut b: Here) {
         publish(b);
     } else {
         let at = b.pos;
-        let first = get(b);
+        let first = first_word(b);
         remember(b, first);
         if kind_of(first) != kind::HELLO {
             diverged(why::KIND, at, [word(kind::HELLO, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
@@ -274,6 +296,9 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
         remember(b, first);
         publish(b);
         LIFE.leave();
+        if crate::serial::active() {
+            crate::serial::release(b);
+        }
     } else {
         let at = b.pos;
         let first = begin_record(b, frame);
@@ -286,6 +311,9 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
         announce_exit(b);
         tell_tail(b);
         LIFE.turn_done(tick);
+        if crate::serial::active() {
+            crate::serial::pause(b);
+        }
     }
     gate::exit(b.this, frame.rdi)
 }
@@ -310,6 +338,9 @@ fn announce_exit(b: Here) {
 /// the kernel has cleared its tid word, so that glibc's stack cache decides alike everywhere.
 pub fn await_exits() {
     let n = EXITING_COUNT.load(Ordering::Relaxed) as usize;
+    if n == 0 {
+        return;
+    }
     for e in EXITING.iter().take(n) {
         let address = e.load(Ordering::Relaxed);
         let mut patience = Patience::new();
@@ -352,6 +383,7 @@ pub fn alone() {
     me.vforked = 0;
     if private().multi != 0 {
         crate::clock::register_barrier();
+        crate::serial::begin(me);
     }
     me.pending_count.store(0, Ordering::Relaxed);
 }
@@ -421,6 +453,13 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     let command = args[1] & CMD_MASK;
     let waits = matches!(command, WAIT | WAIT_BITSET | LOCK_PI | WAIT_REQUEUE_PI | LOCK_PI2);
     let timed = waits && args[3] != 0;
+    if crate::serial::active() {
+        // Every result is logged; a follower's threads never sleep here, they wait for their turns.
+        if !leads() && !waits {
+            real(row.nr as u64, args);
+        }
+        return input(frame, row);
+    }
     if !waits {
         frame.rax = real(row.nr as u64, args) as u64;
         return;

@@ -14,5 +14,5 @@ mod signals;
 mod state;
 mod watch;
 
-pub use options::{Options, Outcome, Sabotage, Verify};
+pub use options::{Options, Order, Outcome, Sabotage, Verify};
 pub use run::run;

@@ -26,6 +26,29 @@ impl Verify {
     }
 }
 
+/// How the threads' order is repeated in the followers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `Serial` where there are no more cores than replicas, else `Clocks`.
+    Auto,
+    /// Locks and atomics carry clocks; threads run in parallel.
+    Clocks,
+    /// One thread of a replica runs at a time.
+    Serial,
+}
+
+impl Order {
+    /// Does one thread run at a time, with so many replicas on this machine?
+    pub fn is_serial(self, replicas: u32) -> bool {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        match self {
+            Order::Auto => replicas > 1 && cores <= replicas as usize,
+            Order::Clocks => false,
+            Order::Serial => replicas > 1,
+        }
+    }
+}
+
 /// A fault that a test asks one replica's agent to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Sabotage {
@@ -48,6 +71,8 @@ pub struct Options {
     pub args: Vec<OsString>,
     /// When outputs may happen.
     pub verify: Verify,
+    /// How the threads' order is repeated.
+    pub order: Order,
     /// Where the report goes, besides stderr.
     pub report: Option<PathBuf>,
     /// Test hook.

@@ -389,6 +389,7 @@ impl Monitor {
             replica: leader as u32,
             replicas: alive.count_ones(),
             leader: leader as u32,
+            serial: self.options.order.is_serial(self.options.replicas),
             verify: self.options.verify.code(),
             tsc_mult: self.tsc_mult,
         };

@@ -33,6 +33,8 @@ pub struct Identity {
     pub replicas: u32,
     /// Index of the leader.
     pub leader: u32,
+    /// One thread runs at a time.
+    pub serial: bool,
     /// `--verify` as a number.
     pub verify: u32,
     /// Time stamp counter ticks in 2^20 ns.
@@ -123,6 +125,7 @@ impl Installer<'_> {
         word32(private_field!(version), ABI_VERSION)?;
         word32(private_field!(replicas), id.replicas)?;
         word32(private_field!(verify), id.verify)?;
+        word32(private_field!(serial), u32::from(id.serial))?;
         word32(private_field!(shares_files), 1)?;
         word32(private_field!(shown_pid), pid)?;
         m.set_word(private_field!(tsc_mult), id.tsc_mult)?;

@@ -1,0 +1,170 @@
+//! `--order serial`: one thread of a replica runs at a time. It hands its *turn* over only where
+//! it may block (a call, a futex wait, a yield), and the log holds the hand-overs. Whatever the
+//! threads do to each other's memory, by locks, atomics or plain loads and stores, is then
+//! repeated exactly; nothing else need be recorded. It costs parallelism inside a replica, which
+//! is free where there are no more cores than replicas.
+//!
+//! The record TURN says which turn this is, and whose it was before, up to which position of that
+//! thread's ring. A follower's thread takes the turn when the one before has come to that position.
+
+use crate::log::{get, put, remember};
+use crate::state::{Here, block_at, leads, private};
+use crate::thread::await_exits;
+use crate::wait::{Patience, announce, announce_end, sleep_at, wake_at};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use geryon_abi::layout::wait;
+use geryon_abi::record::{kind, word};
+
+/// The turn is free.
+const FREE: u32 = 0;
+/// Somebody has it.
+const TAKEN: u32 = 1;
+/// Free, but not for who had it last: others were waiting.
+const OFFERED: u32 = 2;
+
+/// Leader: the turn.
+static TURN: AtomicU32 = AtomicU32::new(TAKEN);
+/// Leader: threads that wait for it.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+/// Who had it last, and that thread's position then (changed by the owner only).
+static LAST_SLOT: AtomicU64 = AtomicU64::new(0);
+static LAST_POS: AtomicU64 = AtomicU64::new(0);
+/// Number of the present turn.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// Follower: changes whenever something changes that a turn waits for.
+static EVENTS: AtomicU32 = AtomicU32::new(0);
+
+/// Is this process run serially?
+#[inline(always)]
+pub fn active() -> bool {
+    let p = private();
+    p.serial != 0 && p.multi != 0
+}
+
+/// The first thread has the first turn (before its second thread is made; and in a forked child).
+pub fn begin(mut b: Here) {
+    b.has_turn = 1;
+    TURN.store(TAKEN, Ordering::Relaxed);
+    WAITING.store(0, Ordering::Relaxed);
+    NUMBER.store(0, Ordering::Relaxed);
+}
+
+/// Leader: about to block; let others run.
+pub fn release(mut b: Here) {
+    if b.has_turn == 0 {
+        return;
+    }
+    b.has_turn = 0;
+    LAST_SLOT.store(b.slot as u64, Ordering::Relaxed);
+    LAST_POS.store(b.pos, Ordering::Relaxed);
+    let next = if WAITING.load(Ordering::SeqCst) != 0 { OFFERED } else { FREE };
+    TURN.swap(next, Ordering::SeqCst);
+    if WAITING.load(Ordering::SeqCst) != 0 {
+        wake_at(&TURN as *const AtomicU32 as u64, false);
+    }
+}
+
+/// Leader: go on running the program's code. Logs the turn if somebody else had it meanwhile.
+pub fn acquire(mut b: Here) {
+    if b.has_turn != 0 {
+        return;
+    }
+    WAITING.fetch_add(1, Ordering::SeqCst);
+    let mut patience = Patience::new();
+    announce(wait::TURN, &TURN as *const AtomicU32 as u64, 0);
+    loop {
+        let now = TURN.load(Ordering::SeqCst);
+        let mine = LAST_SLOT.load(Ordering::SeqCst) == b.slot as u64;
+        let others = WAITING.load(Ordering::SeqCst) > 1;
+        let may = now == FREE || (now == OFFERED && (!mine || !others));
+        if may && TURN.compare_exchange(now, TAKEN, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            break;
+        }
+        if !may && patience.spend() {
+            sleep_at(&TURN as *const AtomicU32 as u64, now, false);
+        }
+    }
+    WAITING.fetch_sub(1, Ordering::SeqCst);
+    announce_end();
+    b.has_turn = 1;
+    let (slot, pos) = (LAST_SLOT.load(Ordering::Relaxed), LAST_POS.load(Ordering::Relaxed));
+    if slot != b.slot as u64 || pos != b.pos {
+        let number = NUMBER.load(Ordering::Relaxed).wrapping_add(1);
+        NUMBER.store(number, Ordering::Relaxed);
+        let w = word(kind::TURN, 0, 0, number);
+        put(b, w);
+        put(b, slot);
+        put(b, pos);
+        remember(b, w);
+    }
+    // A thread whose death came before this turn is really gone for whoever looks at its id word.
+    await_exits();
+}
+
+/// Follower: this thread stands at its present position and holds nothing back.
+pub fn pause(mut b: Here) {
+    b.released = b.pos;
+    changed();
+}
+
+fn changed() {
+    fence(Ordering::SeqCst);
+    EVENTS.fetch_add(1, Ordering::SeqCst);
+    if private().sleepers.load(Ordering::SeqCst) != 0 {
+        wake_at(&EVENTS as *const AtomicU32 as u64, false);
+    }
+}
+
+/// Follower: a TURN record was read (its first word is `w`): wait for it.
+pub fn take(mut b: Here, w: u64) {
+    b.released = b.pos - 1;
+    remember(b, w);
+    changed();
+    let number = geryon_abi::record::low_of(w);
+    let (slot, pos) = (get(b) as usize, get(b));
+    let before = block_at(slot);
+    let mut patience = Patience::new();
+    announce(wait::TURN, &NUMBER as *const AtomicU32 as u64, number as u64);
+    loop {
+        let seen = EVENTS.load(Ordering::SeqCst);
+        let ready = NUMBER.load(Ordering::SeqCst) == number.wrapping_sub(1)
+            && released_at(before) == pos;
+        if ready {
+            break;
+        }
+        if patience.spend() {
+            private().sleepers.fetch_add(1, Ordering::SeqCst);
+            if EVENTS.load(Ordering::SeqCst) == seen {
+                sleep_at(&EVENTS as *const AtomicU32 as u64, seen, false);
+            }
+            private().sleepers.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    announce_end();
+    NUMBER.store(number, Ordering::SeqCst);
+    changed();
+    await_exits();
+}
+
+fn released_at(b: Here) -> u64 {
+    // SAFETY: a word of another thread's block, written whole.
+    unsafe { core::ptr::from_ref(&b.released).read_volatile() }
+}
+
+/// Give the others a chance, at a place that every replica comes to (a spinning thread).
+pub fn yield_turn(b: Here) {
+    const NR_SCHED_YIELD: u16 = 24;
+    let w = word(kind::CALL, 0, NR_SCHED_YIELD, 1);
+    if leads() {
+        release(b);
+        acquire(b);
+        put(b, w);
+        crate::log::publish(b);
+    } else {
+        let at = b.pos;
+        let theirs = crate::log::first(b);
+        if theirs != w {
+            crate::stop::diverged(geryon_abi::layout::why::KIND, at, [w, 0, 0, 0, 0, 0, 0, 0]);
+        }
+    }
+}
