@@ -1,4 +1,5 @@
 // build:
+// beyond
 // deterministic
 // Proves: robust mutex after its owner's death (EOWNERDEAD), and
 // priority inheritance: kernel-known owners, so thread ids must agree.

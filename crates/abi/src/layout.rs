@@ -290,7 +290,7 @@ pub struct Block {
     /// The user's stack pointer where a signal interrupted a hooked function; 0: none.
     pub interrupted_rsp: u64,
     /// Serial order, leader: 1 while this thread has the turn.
-    pub has_turn: u32,
+    pub has_turn: AtomicU32,
     pad1: u32,
     /// Serial order, follower: the position at which this thread last stood and waited.
     pub released: u64,

@@ -10,7 +10,7 @@
 use crate::log::{get, put, remember};
 use crate::state::{Here, block_at, leads, private};
 use crate::thread::await_exits;
-use crate::wait::{Patience, announce, announce_end, sleep_at, wake_at};
+use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use geryon_abi::layout::wait;
 use geryon_abi::record::{kind, word};
@@ -29,6 +29,8 @@ static WAITING: AtomicU32 = AtomicU32::new(0);
 /// Who had it last, and that thread's position then (changed by the owner only).
 static LAST_SLOT: AtomicU64 = AtomicU64::new(0);
 static LAST_POS: AtomicU64 = AtomicU64::new(0);
+/// Leader: slot of the thread that has the turn.
+static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Number of the present turn.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// Follower: changes whenever something changes that a turn waits for.
@@ -42,19 +44,19 @@ pub fn active() -> bool {
 }
 
 /// The first thread has the first turn (before its second thread is made; and in a forked child).
-pub fn begin(mut b: Here) {
-    b.has_turn = 1;
+pub fn begin(b: Here) {
+    b.has_turn.store(1, Ordering::Relaxed);
+    OWNER.store(b.slot, Ordering::Relaxed);
     TURN.store(TAKEN, Ordering::Relaxed);
     WAITING.store(0, Ordering::Relaxed);
     NUMBER.store(0, Ordering::Relaxed);
 }
 
 /// Leader: about to block; let others run.
-pub fn release(mut b: Here) {
-    if b.has_turn == 0 {
+pub fn release(b: Here) {
+    if b.has_turn.swap(0, Ordering::SeqCst) == 0 {
         return;
     }
-    b.has_turn = 0;
     LAST_SLOT.store(b.slot as u64, Ordering::Relaxed);
     LAST_POS.store(b.pos, Ordering::Relaxed);
     let next = if WAITING.load(Ordering::SeqCst) != 0 { OFFERED } else { FREE };
@@ -65,10 +67,12 @@ pub fn release(mut b: Here) {
 }
 
 /// Leader: go on running the program's code. Logs the turn if somebody else had it meanwhile.
-pub fn acquire(mut b: Here) {
-    if b.has_turn != 0 {
+pub fn acquire(b: Here) {
+    if b.has_turn.load(Ordering::SeqCst) != 0 {
         return;
     }
+    let mut forced = 0;
+    let mut holder = Holder::default();
     WAITING.fetch_add(1, Ordering::SeqCst);
     let mut patience = Patience::new();
     announce(wait::TURN, &TURN as *const AtomicU32 as u64, 0);
@@ -81,17 +85,22 @@ pub fn acquire(mut b: Here) {
             break;
         }
         if !may && patience.spend() {
-            sleep_at(&TURN as *const AtomicU32 as u64, now, false);
+            sleep_at_most(&TURN as *const AtomicU32 as u64, now, LOOK_NS);
+            if now == TAKEN && holder.spins() && holder.rob() {
+                forced = 1;
+                break;
+            }
         }
     }
     WAITING.fetch_sub(1, Ordering::SeqCst);
     announce_end();
-    b.has_turn = 1;
+    OWNER.store(b.slot, Ordering::SeqCst);
+    b.has_turn.store(1, Ordering::SeqCst);
     let (slot, pos) = (LAST_SLOT.load(Ordering::Relaxed), LAST_POS.load(Ordering::Relaxed));
     if slot != b.slot as u64 || pos != b.pos {
         let number = NUMBER.load(Ordering::Relaxed).wrapping_add(1);
         NUMBER.store(number, Ordering::Relaxed);
-        let w = word(kind::TURN, 0, 0, number);
+        let w = word(kind::TURN, forced, 0, number);
         put(b, w);
         put(b, slot);
         put(b, pos);
@@ -99,6 +108,62 @@ pub fn acquire(mut b: Here) {
     }
     // A thread whose death came before this turn is really gone for whoever looks at its id word.
     await_exits();
+}
+
+/// How often a waiting thread looks at the one that has the turn.
+const LOOK_NS: u64 = 50_000_000;
+/// Processor time after which a thread that has the turn, and that others wait for, loses it
+/// although it has come to no hand-over: it may be spinning on a word that another thread is to
+/// change. From there to its next call it runs beside the others, in every replica; what it shares
+/// with them by plain memory in that time is not repeated exactly.
+const SPIN_NS: u64 = 3_000_000_000;
+
+/// The thread that has the turn, as a waiting one sees it.
+#[derive(Default)]
+struct Holder {
+    slot: u32,
+    events: u64,
+    used: u64,
+}
+
+impl Holder {
+    /// Has it used much processor time without an event since we first saw it?
+    fn spins(&mut self) -> bool {
+        let slot = OWNER.load(Ordering::SeqCst);
+        let h = block_at(slot as usize);
+        let (events, used) = (h.events, thread_time(h.own_tid));
+        if slot != self.slot || events != self.events || self.used == 0 {
+            *self = Holder { slot, events, used };
+        }
+        used.saturating_sub(self.used) > SPIN_NS
+    }
+
+    /// Take its turn away, if it is still running the program's code.
+    fn rob(&self) -> bool {
+        let h = block_at(self.slot as usize);
+        if h.has_turn.swap(0, Ordering::SeqCst) == 0 {
+            return false;
+        }
+        let in_kernel = h.waiting.load(Ordering::SeqCst) == wait::KERNEL;
+        if (h.frame != 0 && !in_kernel) || h.events != self.events {
+            // It is just coming to an event: let it.
+            h.has_turn.store(1, Ordering::SeqCst);
+            return false;
+        }
+        LAST_SLOT.store(h.slot as u64, Ordering::SeqCst);
+        LAST_POS.store(h.pos, Ordering::SeqCst);
+        true
+    }
+}
+
+/// Processor time of a thread of this process, in nanoseconds.
+fn thread_time(tid: u32) -> u64 {
+    const NR_CLOCK_GETTIME: u64 = 228;
+    const PER_THREAD_SCHED: u64 = 6;
+    let clock = (!(tid as u64) << 3) | PER_THREAD_SCHED;
+    let mut t = [0u64; 2];
+    crate::gate::real(NR_CLOCK_GETTIME, [clock as u32 as i32 as u64, t.as_mut_ptr() as u64, 0, 0, 0, 0]);
+    t[0] * 1_000_000_000 + t[1]
 }
 
 /// Follower: this thread stands at its present position and holds nothing back.
@@ -121,6 +186,7 @@ pub fn take(mut b: Here, w: u64) {
     remember(b, w);
     changed();
     let number = geryon_abi::record::low_of(w);
+    let forced = geryon_abi::record::detail_of(w) != 0;
     let (slot, pos) = (get(b) as usize, get(b));
     let before = block_at(slot);
     let mut patience = Patience::new();
@@ -128,14 +194,15 @@ pub fn take(mut b: Here, w: u64) {
     loop {
         let seen = EVENTS.load(Ordering::SeqCst);
         let ready = NUMBER.load(Ordering::SeqCst) == number.wrapping_sub(1)
-            && released_at(before) == pos;
+            && (released_at(before) == pos || (forced && position(before) == pos));
         if ready {
             break;
         }
         if patience.spend() {
             private().sleepers.fetch_add(1, Ordering::SeqCst);
             if EVENTS.load(Ordering::SeqCst) == seen {
-                sleep_at(&EVENTS as *const AtomicU32 as u64, seen, false);
+                // Who is robbed of its turn tells nobody where it is.
+                sleep_at_most(&EVENTS as *const AtomicU32 as u64, seen, if forced { LOOK_NS / 50 } else { LOOK_NS });
             }
             private().sleepers.fetch_sub(1, Ordering::SeqCst);
         }
@@ -144,6 +211,11 @@ pub fn take(mut b: Here, w: u64) {
     NUMBER.store(number, Ordering::SeqCst);
     changed();
     await_exits();
+}
+
+fn position(b: Here) -> u64 {
+    // SAFETY: a word of another thread's block, written whole.
+    unsafe { core::ptr::from_ref(&b.pos).read_volatile() }
 }
 
 fn released_at(b: Here) -> u64 {

@@ -205,7 +205,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.frame = copy;
     new.free.store(0, Ordering::Relaxed);
     new.ordered = if vforked { parent.ordered } else { orders() as u64 };
-    new.has_turn = vforked as u32;
+    new.has_turn.store(vforked as u32, Ordering::Relaxed);
     new.suspend = 0;
     new.fault_rip = 0;
     new.vforked = vforked as u32;

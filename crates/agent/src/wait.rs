@@ -91,6 +91,13 @@ pub fn sleep_at(address: u64, seen: u32, shared: bool) {
     real(NR_FUTEX, [address, op, seen as u64, 0, 0, 0]);
 }
 
+/// The same, but no longer than `ns` nanoseconds (less than a second).
+pub fn sleep_at_most(address: u64, seen: u32, ns: u64) {
+    let limit = [0, ns];
+    let op = FUTEX_WAIT | FUTEX_PRIVATE;
+    real(NR_FUTEX, [address, op, seen as u64, limit.as_ptr() as u64, 0, 0]);
+}
+
 /// Wake all that sleep on the word at `address`.
 pub fn wake_at(address: u64, shared: bool) {
     let op = if shared { FUTEX_WAKE } else { FUTEX_WAKE | FUTEX_PRIVATE };
