@@ -109,11 +109,25 @@ impl Monitor {
             return Ok(());
         }
         self.watch.last = Some(Instant::now());
+        self.end_orphans();
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             self.watch_group(id)?;
         }
         Ok(())
+    }
+
+    /// The program is over: followers whose leader is gone, or was never born, have nothing to do.
+    fn end_orphans(&mut self) {
+        if self.outcome.is_none() {
+            return;
+        }
+        for g in self.groups.values().filter(|g| g.members[g.leader].is_none()) {
+            let settled = g.leader_gone.is_none_or(|t| t.elapsed() > STUCK);
+            for p in g.members.iter().flatten().filter(|_| settled) {
+                geryon_tracee::kill(*p, libc::SIGKILL);
+            }
+        }
     }
 
     fn watch_group(&mut self, id: GroupId) -> Result<()> {
