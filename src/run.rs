@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = VerifyFlag::Output)]
     verify: VerifyFlag,
     /// How the leader's thread order is repeated in the followers.
-    #[arg(long, value_enum, default_value_t = OrderFlag::Auto)]
+    #[arg(long, value_enum, default_value_t = OrderFlag::Auto, env = "GERYON_ORDER", hide_env = true)]
     order: OrderFlag,
     /// Write the report of a divergence to this file, too, as JSON.
     #[arg(long, value_name = "FILE")]

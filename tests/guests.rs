@@ -251,7 +251,11 @@ fn refused_faults(guest: &Guest, call: &str, outcome: &Outcome) -> Vec<String> {
     if !outcome.geryon_lines().iter().any(|l| l.starts_with(&named)) {
         wrong.push(format!("no line says `{named}`"));
     }
-    if outcome.geryon_lines().iter().any(|l| l.contains("divergence")) {
+    if outcome
+        .geryon_lines()
+        .iter()
+        .any(|l| l.contains("divergence"))
+    {
         wrong.push(format!("`{}` diverged", guest.name));
     }
     wrong

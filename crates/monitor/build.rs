@@ -9,7 +9,14 @@ fn main() {
     let package = here.join("../agent-so");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     let target = out.join("agent-target");
-    for dir in ["../agent-so/src", "../agent-so/build.rs", "../agent-so/Cargo.toml", "../agent/src", "../ring/src", "../abi/src"] {
+    for dir in [
+        "../agent-so/src",
+        "../agent-so/build.rs",
+        "../agent-so/Cargo.toml",
+        "../agent/src",
+        "../ring/src",
+        "../abi/src",
+    ] {
         println!("cargo:rerun-if-changed={}", here.join(dir).display());
     }
     let status = Command::new(std::env::var_os("CARGO").expect("set by cargo"))
@@ -28,5 +35,8 @@ fn main() {
         .status()
         .expect("cargo runs");
     assert!(status.success(), "the agent's image does not build");
-    println!("cargo:rustc-env=GERYON_AGENT_IMAGE={}", target.join("release/geryon-agent").display());
+    println!(
+        "cargo:rustc-env=GERYON_AGENT_IMAGE={}",
+        target.join("release/geryon-agent").display()
+    );
 }

@@ -260,7 +260,11 @@ impl Saved {
 }
 
 fn mask(size: u8) -> u64 {
-    if size >= 8 { u64::MAX } else { (1 << (8 * size)) - 1 }
+    if size >= 8 {
+        u64::MAX
+    } else {
+        (1 << (8 * size)) - 1
+    }
 }
 
 fn source(d: &Descriptor, s: &Saved) -> u64 {
@@ -342,7 +346,11 @@ fn new_value(d: &Descriptor, s: &Saved, old: u64) -> u64 {
 }
 
 fn parity(v: u64) -> u64 {
-    if (v as u8).count_ones().is_multiple_of(2) { PF } else { 0 }
+    if (v as u8).count_ones().is_multiple_of(2) {
+        PF
+    } else {
+        0
+    }
 }
 
 fn sign_zero(v: u64, size: u8) -> u64 {
@@ -418,7 +426,14 @@ fn apply(d: &Descriptor, s: &mut Saved, old: u64) {
 fn apply_cmpxchg(d: &Descriptor, s: &mut Saved, expected: u64, seen: u64) {
     if d.op == op::CMPXCHG8B {
         let (flags, overflow) = s.rflags();
-        s.set_flags(if seen == expected { flags | ZF } else { flags & !ZF }, overflow);
+        s.set_flags(
+            if seen == expected {
+                flags | ZF
+            } else {
+                flags & !ZF
+            },
+            overflow,
+        );
         if seen != expected {
             s.r[0] = seen & 0xffff_ffff;
             s.r[2] = seen >> 32;
@@ -462,7 +477,11 @@ extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64) {
         let seen = exchange(at, d.size, expected, new);
         return apply_cmpxchg(d, s, expected, seen);
     }
-    if leads() { lead(s, d, at, compares) } else { follow(s, d, at, compares) }
+    if leads() {
+        lead(s, d, at, compares)
+    } else {
+        follow(s, d, at, compares)
+    }
 }
 
 /// Around every cancellable call glibc sets and clears the "asynchronous" bit of the thread's own
@@ -530,7 +549,11 @@ fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
     put(b, seen);
     remember(b, w);
     publish(b);
-    if compares { apply_cmpxchg(d, s, expected, seen) } else { apply(d, s, seen) }
+    if compares {
+        apply_cmpxchg(d, s, expected, seen)
+    } else {
+        apply(d, s, seen)
+    }
 }
 
 fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
@@ -542,8 +565,21 @@ fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
         w = view(b, 0);
     }
     if kind_of(w) != kind::ATOMIC || short_of(w) != site(d) {
-        let ours = [word(kind::ATOMIC, 0, site(d), 0), at, d.site, d.vaddr, load(at, d.size), s.r[0], 0, 0];
-        let code = if kind_of(w) == kind::ATOMIC { why::SITE } else { why::KIND };
+        let ours = [
+            word(kind::ATOMIC, 0, site(d), 0),
+            at,
+            d.site,
+            d.vaddr,
+            load(at, d.size),
+            s.r[0],
+            0,
+            0,
+        ];
+        let code = if kind_of(w) == kind::ATOMIC {
+            why::SITE
+        } else {
+            why::KIND
+        };
         diverged(code, b.pos, ours);
     }
     let (expected, seen) = (view(b, 1), view(b, 2));
@@ -554,7 +590,11 @@ fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
         // The leader's compare failed on this value; whatever memory holds here, so does ours.
         let (mine, _) = compare_operands(s, d);
         if mine == seen {
-            diverged(why::OUTCOME, b.pos - 3, [w, mine, seen, at, d.site, 0, 0, 0]);
+            diverged(
+                why::OUTCOME,
+                b.pos - 3,
+                [w, mine, seen, at, d.site, 0, 0, 0],
+            );
         }
         return apply_cmpxchg(d, s, mine, seen);
     }
@@ -650,13 +690,30 @@ fn wide(s: &mut Saved, d: &Descriptor, at: u64) {
     let (w, ok, low) = (get(b), get(b), get(b));
     remember(b, w);
     if kind_of(w) != kind::ATOMIC || short_of(w) != site(d) {
-        diverged(why::SITE, b.pos - 3, [word(kind::ATOMIC, 0, site(d), 0), at, d.site, d.vaddr, 0, 0, 0, 0]);
+        diverged(
+            why::SITE,
+            b.pos - 3,
+            [
+                word(kind::ATOMIC, 0, site(d), 0),
+                at,
+                d.site,
+                d.vaddr,
+                0,
+                0,
+                0,
+                0,
+            ],
+        );
     }
     await_tick(&slot.clock, low_of(w));
     let mine = perform(s);
     advance(&slot.clock, low_of(w).wrapping_add(1));
     if mine as u64 != ok || (!mine && s.r[0] != low) {
-        diverged(why::OUTCOME, b.pos - 3, [w, mine as u64, s.r[0], at, d.site, 0, 0, 0]);
+        diverged(
+            why::OUTCOME,
+            b.pos - 3,
+            [w, mine as u64, s.r[0], at, d.site, 0, 0, 0],
+        );
     }
 }
 
@@ -729,9 +786,12 @@ pub fn ticks() -> u64 {
     const NR_CLOCK_GETTIME: u64 = 228;
     const MONOTONIC_RAW: u64 = 4;
     let mut t = [0u64; 2];
-    real(NR_CLOCK_GETTIME, [MONOTONIC_RAW, t.as_mut_ptr() as u64, 0, 0, 0, 0]);
+    real(
+        NR_CLOCK_GETTIME,
+        [MONOTONIC_RAW, t.as_mut_ptr() as u64, 0, 0, 0, 0],
+    );
     let ns = t[0] as u128 * 1_000_000_000 + t[1] as u128;
-    (ns * private().tsc_mult as u128 >> 20) as u64
+    ((ns * private().tsc_mult as u128) >> 20) as u64
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Calls that the table describes completely: inputs and outputs.
 
 use crate::gate::{real, real_blocking};
-use crate::log::{first as first_word, acknowledge, confirmed, get, publish, put, remember};
+use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
 use crate::marshal::{self, Before};
 use crate::raise;
 use crate::state::{Here, block, leads, private};
@@ -48,10 +48,36 @@ pub fn input(frame: &mut Frame, row: &Row) {
         let first = begin_record(b, frame);
         let theirs = get(b);
         if kind_of(first) != kind::CALL || short_of(first) != row.nr {
-            diverged(why::KIND, start, [word(kind::CALL, 0, row.nr, 0), digest, args[0], args[1], args[2], args[3], args[4], args[5]]);
+            diverged(
+                why::KIND,
+                start,
+                [
+                    word(kind::CALL, 0, row.nr, 0),
+                    digest,
+                    args[0],
+                    args[1],
+                    args[2],
+                    args[3],
+                    args[4],
+                    args[5],
+                ],
+            );
         }
         if theirs != digest {
-            diverged(why::DIGEST, start, [word(kind::CALL, 0, row.nr, 0), digest, args[0], args[1], args[2], args[3], args[4], args[5]]);
+            diverged(
+                why::DIGEST,
+                start,
+                [
+                    word(kind::CALL, 0, row.nr, 0),
+                    digest,
+                    args[0],
+                    args[1],
+                    args[2],
+                    args[3],
+                    args[4],
+                    args[5],
+                ],
+            );
         }
         finish(b, frame, row, first);
     }
@@ -102,7 +128,9 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
         let start = b.pos;
         let first = begin_record(b, frame);
         let theirs = get(b);
-        let mine = [ours, digest, args[0], args[1], args[2], args[3], args[4], args[5]];
+        let mine = [
+            ours, digest, args[0], args[1], args[2], args[3], args[4], args[5],
+        ];
         if kind_of(first) != kind::BEGIN || short_of(first) != nr {
             diverged(why::KIND, start, mine);
         }
@@ -144,11 +172,38 @@ pub fn execute(nr: u64, args: [u64; 6]) -> i64 {
 
 /// Calls that answer at once, whatever happens: the watchdog need not know of them.
 fn never_blocks(nr: u64) -> bool {
-    matches!(nr, 39 | 102 | 104 | 107 | 108 | 110 | 186 | 228 | 96 | 201 | 4 | 5 | 6 | 8 | 21 | 63 | 98 | 309)
+    matches!(
+        nr,
+        39 | 102
+            | 104
+            | 107
+            | 108
+            | 110
+            | 186
+            | 228
+            | 96
+            | 201
+            | 4
+            | 5
+            | 6
+            | 8
+            | 21
+            | 63
+            | 98
+            | 309
+    )
 }
 
 /// Leader: log the end of a call and set the result.
-pub fn complete(b: Here, frame: &mut Frame, row: &Row, k: u8, digest: Option<u64>, result: i64, before: &Before) {
+pub fn complete(
+    b: Here,
+    frame: &mut Frame,
+    row: &Row,
+    k: u8,
+    digest: Option<u64>,
+    result: i64,
+    before: &Before,
+) {
     let mut detail = 0;
     let mut shown = result;
     if raise::pending(b) {

@@ -21,7 +21,12 @@ pub static MEMORY: Section = Section::new();
 pub static LIFE: Section = Section::new();
 
 /// Clocks for objects that have no room for one: addresses hash into them.
-static WALL: [Slot; CLOCKS] = [const { Slot { lock: AtomicU32::new(0), clock: AtomicU32::new(0) } }; CLOCKS];
+static WALL: [Slot; CLOCKS] = [const {
+    Slot {
+        lock: AtomicU32::new(0),
+        clock: AtomicU32::new(0),
+    }
+}; CLOCKS];
 
 /// One hashed clock.
 #[repr(C, align(8))]
@@ -61,7 +66,11 @@ impl Slot {
 
 impl Section {
     const fn new() -> Section {
-        Section { lock: AtomicU32::new(0), clock: AtomicU32::new(0), owner: AtomicU64::new(0) }
+        Section {
+            lock: AtomicU32::new(0),
+            clock: AtomicU32::new(0),
+            owner: AtomicU64::new(0),
+        }
     }
 
     /// Leader: enter and read the clock. A thread may enter a section that it holds already.
@@ -70,7 +79,11 @@ impl Section {
             return self.clock.load(Ordering::Relaxed);
         }
         let mut patience = Patience::new();
-        while self.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        while self
+            .lock
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             if patience.spend() {
                 private().sleepers.fetch_add(1, Ordering::SeqCst);
                 barrier();

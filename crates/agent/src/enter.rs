@@ -110,7 +110,11 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
     }
     let args = frame.args();
     let mut class = row.class;
-    if row.args.iter().any(|a| a.kind == geryon_abi::row::Kind::ByCommand) {
+    if row
+        .args
+        .iter()
+        .any(|a| a.kind == geryon_abi::row::Kind::ByCommand)
+    {
         let value = marshal::command_of(row.nr as u64, &args);
         match table::command(row.nr as u64, value) {
             Some(c) => class = c.class,

@@ -8,8 +8,8 @@
 //! These functions run on the user's stack. While one calls its original, the thread is
 //! *suspended*: atomics inside are not recorded, nested hooks go straight to their originals.
 
-use crate::gate::on_user_stack;
 use crate::clock::{LIFE, advance, await_tick, of_address};
+use crate::gate::on_user_stack;
 use crate::log::{get, peek, publish, put, remember, verified};
 use crate::raise;
 use crate::state::{Here, block, leads, private};
@@ -122,10 +122,36 @@ fn next(b: Here) -> u64 {
 fn expect(b: Here, w: u64, object: u64, hook: u16) {
     let k = kind_of(w);
     if k != kind::LOCK && k != kind::OUTCOME {
-        diverged(why::KIND, b.pos - 1, [word(kind::LOCK, hook as u8, hash16(object), 0), object, 0, 0, 0, 0, 0, 0]);
+        diverged(
+            why::KIND,
+            b.pos - 1,
+            [
+                word(kind::LOCK, hook as u8, hash16(object), 0),
+                object,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ],
+        );
     }
     if short_of(w) != hash16(object) || detail_of(w) & !OWNER_DIED != hook as u8 {
-        diverged(why::SITE, b.pos - 1, [word(kind::LOCK, hook as u8, hash16(object), 0), object, 0, 0, 0, 0, 0, 0]);
+        diverged(
+            why::SITE,
+            b.pos - 1,
+            [
+                word(kind::LOCK, hook as u8, hash16(object), 0),
+                object,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ],
+        );
     }
     verified(b);
 }
@@ -242,12 +268,18 @@ fn take_plain(m: u64) -> bool {
     if word_at(m + KIND).load(Ordering::Relaxed) != 0 || p.tid_offset == 0 {
         return false;
     }
-    if word_at(m).compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    if word_at(m)
+        .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+        .is_err()
+    {
         return false;
     }
     word_at(m + 8).store(own_tid(p.tid_offset), Ordering::Relaxed);
     let users = word_at(m + 12);
-    users.store(users.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    users.store(
+        users.load(Ordering::Relaxed).wrapping_add(1),
+        Ordering::Relaxed,
+    );
     true
 }
 
@@ -292,11 +324,23 @@ extern "C" fn mutex_trylock(m: u64) -> i32 {
 }
 
 extern "C" fn mutex_timedlock(m: u64, t: u64) -> i32 {
-    acquire(id::MUTEX_TIMEDLOCK, id::MUTEX_LOCK, m, mutex_clock(m), [t, 0, 0])
+    acquire(
+        id::MUTEX_TIMEDLOCK,
+        id::MUTEX_LOCK,
+        m,
+        mutex_clock(m),
+        [t, 0, 0],
+    )
 }
 
 extern "C" fn mutex_clocklock(m: u64, c: u64, t: u64) -> i32 {
-    acquire(id::MUTEX_CLOCKLOCK, id::MUTEX_LOCK, m, mutex_clock(m), [c, t, 0])
+    acquire(
+        id::MUTEX_CLOCKLOCK,
+        id::MUTEX_LOCK,
+        m,
+        mutex_clock(m),
+        [c, t, 0],
+    )
 }
 
 extern "C" fn mutex_unlock(m: u64) -> i32 {
@@ -305,7 +349,10 @@ extern "C" fn mutex_unlock(m: u64) -> i32 {
     if word_at(m + KIND).load(Ordering::Relaxed) == 0 {
         word_at(m + 8).store(0, Ordering::Relaxed);
         let users = word_at(m + 12);
-        users.store(users.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+        users.store(
+            users.load(Ordering::Relaxed).wrapping_sub(1),
+            Ordering::Relaxed,
+        );
         if word_at(m).swap(0, Ordering::Release) > 1 {
             wake_one(m);
         }
@@ -362,7 +409,11 @@ extern "C" fn cond_clockwait(c: u64, m: u64, clock: u64, t: u64) -> i32 {
 /// Nobody waits on a follower's condition variable: nothing to signal there.
 fn signal(hook: u16, c: u64) -> i32 {
     let b = block();
-    if leads() { suspended(b, hook, c, 0, 0, 0) } else { 0 }
+    if leads() {
+        suspended(b, hook, c, 0, 0, 0)
+    } else {
+        0
+    }
 }
 
 extern "C" fn cond_signal(c: u64) -> i32 {
@@ -413,7 +464,11 @@ extern "C" fn rw_tryrdlock(l: u64) -> i32 {
     let past = PAST.as_ptr() as u64;
     let b = block();
     if b.ordered == 0 {
-        return if original(id::RW_TIMEDRDLOCK, l, past, 0, 0) == 0 { 0 } else { EBUSY };
+        return if original(id::RW_TIMEDRDLOCK, l, past, 0, 0) == 0 {
+            0
+        } else {
+            EBUSY
+        };
     }
     if leads() {
         let r = suspended(b, id::RW_TIMEDRDLOCK, l, past, 0, 0);
@@ -422,7 +477,15 @@ extern "C" fn rw_tryrdlock(l: u64) -> i32 {
             log_word(b, word(kind::LOCK, id::RW_TRYRDLOCK as u8, hash16(l), t));
             return 0;
         }
-        log_word(b, word(kind::OUTCOME, id::RW_TRYRDLOCK as u8, hash16(l), EBUSY as u32));
+        log_word(
+            b,
+            word(
+                kind::OUTCOME,
+                id::RW_TRYRDLOCK as u8,
+                hash16(l),
+                EBUSY as u32,
+            ),
+        );
         return EBUSY;
     }
     acquire(id::RW_TRYRDLOCK, id::RW_RDLOCK, l, rw_clock(l), [0; 3])
@@ -435,10 +498,10 @@ extern "C" fn sem_trywait(s: u64) -> i32 {
     let b = block();
     let attempt = || {
         let r = original(id::SEM_TIMEDWAIT, s, past, 0, 0);
-        if r != 0 {
-            if let Some(p) = errno() {
-                p.store(EAGAIN, Ordering::Relaxed);
-            }
+        if r != 0
+            && let Some(p) = errno()
+        {
+            p.store(EAGAIN, Ordering::Relaxed);
         }
         r
     };
@@ -458,7 +521,10 @@ extern "C" fn sem_trywait(s: u64) -> i32 {
     if let Some(p) = errno() {
         p.store(EAGAIN, Ordering::Relaxed);
     }
-    log_word(b, word(kind::OUTCOME, id::SEM_TRYWAIT as u8, hash16(s), EAGAIN));
+    log_word(
+        b,
+        word(kind::OUTCOME, id::SEM_TRYWAIT as u8, hash16(s), EAGAIN),
+    );
     r
 }
 
@@ -509,7 +575,10 @@ extern "C" fn barrier_wait(l: u64) -> i32 {
     let b = block();
     let r = suspended(b, id::BARRIER_WAIT, l, 0, 0, 0);
     if leads() {
-        log_word(b, word(kind::OUTCOME, id::BARRIER_WAIT as u8, hash16(l), r as u32));
+        log_word(
+            b,
+            word(kind::OUTCOME, id::BARRIER_WAIT as u8, hash16(l), r as u32),
+        );
         r
     } else {
         let w = next(b);
@@ -535,11 +604,23 @@ extern "C" fn spin_lock(l: u64) -> i32 {
         }
         return 0;
     }
-    acquire(id::SPIN_LOCK, id::SPIN_LOCK, l, (&of_address(l).clock, false), [0; 3])
+    acquire(
+        id::SPIN_LOCK,
+        id::SPIN_LOCK,
+        l,
+        (&of_address(l).clock, false),
+        [0; 3],
+    )
 }
 
 extern "C" fn spin_trylock(l: u64) -> i32 {
-    acquire(id::SPIN_TRYLOCK, id::SPIN_LOCK, l, (&of_address(l).clock, false), [0; 3])
+    acquire(
+        id::SPIN_TRYLOCK,
+        id::SPIN_LOCK,
+        l,
+        (&of_address(l).clock, false),
+        [0; 3],
+    )
 }
 
 /// Who runs the initialiser is logged for each call; the others wait until it has run.
@@ -553,7 +634,9 @@ extern "C" fn once(control: u64, run: u64) -> i32 {
         let mut mine = false;
         let mut patience = Patience::new();
         while c.load(Ordering::Acquire) & DONE == 0 {
-            if c.compare_exchange(0, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if c.compare_exchange(0, RUNNING, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
                 mine = true;
                 break;
             }
@@ -561,7 +644,10 @@ extern "C" fn once(control: u64, run: u64) -> i32 {
                 patience = Patience::new();
             }
         }
-        log_word(b, word(kind::OUTCOME, id::ONCE as u8, hash16(control), mine as u32));
+        log_word(
+            b,
+            word(kind::OUTCOME, id::ONCE as u8, hash16(control), mine as u32),
+        );
         mine
     } else {
         let w = next(b);
@@ -603,7 +689,11 @@ extern "C" fn create(thread: u64, attr: u64, start: u64, arg: u64) -> i32 {
     } else {
         let w = next(b);
         if kind_of(w) != kind::CREATE {
-            diverged(why::KIND, b.pos - 1, [word(kind::CREATE, 0, 0, 0), thread, 0, 0, 0, 0, 0, 0]);
+            diverged(
+                why::KIND,
+                b.pos - 1,
+                [word(kind::CREATE, 0, 0, 0), thread, 0, 0, 0, 0, 0, 0],
+            );
         }
         let t = low_of(w);
         LIFE.await_turn(t);

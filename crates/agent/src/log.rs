@@ -16,7 +16,10 @@ const TAIL_EVERY: u64 = RING_WORDS as u64 / 8;
 /// Must have been called once in a process before it leads: its stores are then ordered by
 /// the barrier that a follower issues before it sleeps.
 pub fn register_barrier() {
-    crate::gate::real(NR_MEMBARRIER, [MEMBARRIER_REGISTER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
+    crate::gate::real(
+        NR_MEMBARRIER,
+        [MEMBARRIER_REGISTER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0],
+    );
 }
 
 #[inline(always)]
@@ -108,7 +111,9 @@ fn sleep_on_followers<'a>(r: &'a Ring, mask: u32, low: u64, word: impl Fn(usize)
             r.control().leader_sleeps.store(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             let w = word(i);
-            if w.load(Ordering::SeqCst) == low && header().alive.load(Ordering::SeqCst) & (1 << i) != 0 {
+            if w.load(Ordering::SeqCst) == low
+                && header().alive.load(Ordering::SeqCst) & (1 << i) != 0
+            {
                 sleep64(w, low, true);
             }
             r.control().leader_sleeps.store(0, Ordering::SeqCst);
@@ -153,7 +158,7 @@ pub fn peek(b: Here) -> u64 {
 }
 
 /// Follower: the word `n` ahead, without taking it.
-pub fn view(mut b: Here, n: u64) -> u64 {
+pub fn view(b: Here, n: u64) -> u64 {
     let at = b.pos + n;
     if at >= b.limit {
         await_record(b, at);
@@ -243,7 +248,11 @@ pub fn resume_stream(leads: bool) {
     let r = ring(b);
     b.limit = if leads {
         let low = r.lowest_tail(followers());
-        if low == u64::MAX { b.pos + RING_WORDS as u64 } else { low + RING_WORDS as u64 }
+        if low == u64::MAX {
+            b.pos + RING_WORDS as u64
+        } else {
+            low + RING_WORDS as u64
+        }
     } else {
         r.head()
     };

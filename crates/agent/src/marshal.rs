@@ -40,7 +40,8 @@ unsafe fn bytes(address: u64, len: u64) -> &'static [u8] {
 fn kind_of(row: &Row, i: usize, args: &[u64; 6]) -> Kind {
     let kind = row.args[i].kind;
     if let Kind::ByCommand = kind {
-        return table::command(row.nr as u64, command_of(row.nr as u64, args)).map_or(Kind::Int, |c| c.kind);
+        return table::command(row.nr as u64, command_of(row.nr as u64, args))
+            .map_or(Kind::Int, |c| c.kind);
     }
     kind
 }
@@ -64,7 +65,12 @@ fn in_len(len: Len, args: &[u64; 6]) -> u64 {
         Len::Word(i) => {
             let p = args[i as usize];
             // SAFETY: called inside `guarded`.
-            if p == 0 { 0 } else { unsafe { read32(p) as u64 } }
+            if p == 0 {
+                0
+            } else {
+                // SAFETY: called inside `guarded`.
+                unsafe { read32(p) as u64 }
+            }
         }
     }
 }
@@ -225,7 +231,10 @@ impl Transfer for FromLog {
             let rest = len % 8;
             if rest != 0 {
                 let w = get(self.0).to_le_bytes();
-                let to = core::slice::from_raw_parts_mut((address + len - rest) as *mut u8, rest as usize);
+                let to = core::slice::from_raw_parts_mut(
+                    (address + len - rest) as *mut u8,
+                    rest as usize,
+                );
                 to.copy_from_slice(&w[..rest as usize]);
             }
         }
@@ -286,13 +295,22 @@ fn walk<T: Transfer>(t: &mut T, row: &Row, args: &[u64; 6], result: i64, before:
             continue;
         }
         match kind_of(row, i, args) {
-            Kind::OutAlways(len) if result != -14 => plain(t, p, out_len(len, args, result, before)),
-            Kind::Out(len) | Kind::InOut(len) if good => plain(t, p, out_len(len, args, result, before)),
+            Kind::OutAlways(len) if result != -14 => {
+                plain(t, p, out_len(len, args, result, before))
+            }
+            Kind::Out(len) | Kind::InOut(len) if good => {
+                plain(t, p, out_len(len, args, result, before))
+            }
             Kind::FdSet(n) if good => plain(t, p, fdset_bytes(args[n as usize])),
             Kind::SockaddrOut(n) if good => {
                 let word = args[n as usize];
                 // SAFETY: the call succeeded, so the kernel has used the word.
-                let after = if word == 0 { 0 } else { unsafe { read32(word) } };
+                let after = if word == 0 {
+                    0
+                } else {
+                    // SAFETY: the call succeeded, so the kernel has used the word.
+                    unsafe { read32(word) }
+                };
                 plain(t, p, after.min(before.words[0]) as u64);
             }
             Kind::Ifconf if good => {
@@ -309,7 +327,11 @@ fn walk<T: Transfer>(t: &mut T, row: &Row, args: &[u64; 6], result: i64, before:
                 for k in 0..result as u64 {
                     // SAFETY: the kernel has written msg_len of the first `result` entries.
                     let n = unsafe { read32(p + 64 * k + 56) } as u64;
-                    let b = Before { name: 128, control: 1 << 16, ..*before };
+                    let b = Before {
+                        name: 128,
+                        control: 1 << 16,
+                        ..*before
+                    };
                     let n = t.checked_len(n);
                     message(t, p + 64 * k, n, &b);
                     plain(t, p + 64 * k + 56, 4);
@@ -340,7 +362,12 @@ fn out_len(len: Len, args: &[u64; 6], result: i64, before: &Before) -> u64 {
         Len::Word(i) => {
             let word = args[i as usize];
             // SAFETY: the call succeeded, so the kernel has used the word.
-            let after = if word == 0 { 0 } else { unsafe { read32(word) } };
+            let after = if word == 0 {
+                0
+            } else {
+                // SAFETY: the call succeeded, so the kernel has used the word.
+                unsafe { read32(word) }
+            };
             after.min(before.words[0]) as u64
         }
     }

@@ -11,7 +11,7 @@ use crate::stop::{diverged, refused};
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{touches_reserved, MAX_REPLICAS, rpc as number, wait, why};
+use geryon_abi::layout::{MAX_REPLICAS, rpc as number, touches_reserved, wait, why};
 use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
 use geryon_abi::row::Row;
 
@@ -73,7 +73,16 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         let start = b.pos;
         let first = crate::call::begin_record(b, frame);
         let (theirs, result) = (get(b), get(b) as i64);
-        let ours = [word(kind::MEMORY, 0, row.nr, 0), digest, args[0], args[1], args[2], args[3], args[4], args[5]];
+        let ours = [
+            word(kind::MEMORY, 0, row.nr, 0),
+            digest,
+            args[0],
+            args[1],
+            args[2],
+            args[3],
+            args[4],
+            args[5],
+        ];
         if kind_of(first) != kind::MEMORY || short_of(first) != row.nr {
             diverged(why::KIND, start, ours);
         }
@@ -86,7 +95,20 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         if !failed(result) {
             let own = repeat(nr, args, result);
             if own != result {
-                diverged(why::LOCAL, start, [ours[0], digest, own as u64, result as u64, args[0], args[1], args[2], args[3]]);
+                diverged(
+                    why::LOCAL,
+                    start,
+                    [
+                        ours[0],
+                        digest,
+                        own as u64,
+                        result as u64,
+                        args[0],
+                        args[1],
+                        args[2],
+                        args[3],
+                    ],
+                );
             }
         }
         if uses_file(nr, &args) {
@@ -97,7 +119,8 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         MEMORY.turn_done(tick);
         result
     };
-    if nr == NR_MMAP && !failed(result) && args[2] & PROT_EXEC != 0 && args[3] & MAP_ANONYMOUS == 0 {
+    if nr == NR_MMAP && !failed(result) && args[2] & PROT_EXEC != 0 && args[3] & MAP_ANONYMOUS == 0
+    {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
     frame.rax = result as u64;
@@ -107,7 +130,10 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
 fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
     match nr {
         NR_MMAP => a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && touches_reserved(a[0], a[1]),
-        NR_MREMAP => touches_reserved(a[0], a[1]) || (a[3] & MREMAP_FIXED != 0 && touches_reserved(a[4], a[2])),
+        NR_MREMAP => {
+            touches_reserved(a[0], a[1])
+                || (a[3] & MREMAP_FIXED != 0 && touches_reserved(a[4], a[2]))
+        }
         NR_BRK => false,
         _ => touches_reserved(a[0], a[1]),
     }
@@ -122,7 +148,9 @@ fn uses_file(nr: u64, args: &[u64; 6]) -> bool {
 }
 
 fn shared_writable_file(nr: u64, args: &[u64; 6]) -> bool {
-    uses_file(nr, args) && args[3] & MAP_TYPE & MAP_SHARED != 0 && args[2] & PROT_WRITE != 0
+    uses_file(nr, args)
+        && args[3] & MAP_TYPE & MAP_SHARED != 0
+        && args[2] & PROT_WRITE != 0
         && private().replicas > 1
 }
 
@@ -171,8 +199,9 @@ pub fn await_file_maps() {
     let mut patience = Patience::new();
     loop {
         let mask = crate::log::followers();
-        let late = (0..MAX_REPLICAS)
-            .find(|i| mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued);
+        let late = (0..MAX_REPLICAS).find(|i| {
+            mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued
+        });
         let Some(i) = late else { break };
         announce(wait::MAPS, i as u64, issued);
         if patience.spend() {

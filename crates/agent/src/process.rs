@@ -43,7 +43,9 @@ static CHILDREN_HIGH: AtomicU32 = AtomicU32::new(0);
 fn adopt(shown: u32, own: u32) {
     let entry = (shown as u64) << 32 | own as u64;
     for (i, c) in CHILDREN.iter().enumerate() {
-        if c.compare_exchange(0, entry, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        if c.compare_exchange(0, entry, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
             CHILDREN_HIGH.fetch_max(i as u32 + 1, Ordering::AcqRel);
             return;
         }
@@ -66,7 +68,11 @@ fn disown(shown: u32) -> Option<u32> {
 pub fn vfork(frame: &mut Frame, row: &'static Row) {
     let args = frame.args();
     let is_clone = row.nr as u64 == NR_CLONE;
-    let flags = if is_clone { args[0] } else { SIGCHLD | CLONE_VFORK | CLONE_VM };
+    let flags = if is_clone {
+        args[0]
+    } else {
+        SIGCHLD | CLONE_VFORK | CLONE_VM
+    };
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
@@ -148,7 +154,10 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.forks = 0;
     p.file_maps = 0;
     p.shares_files = 0;
-    for c in CHILDREN.iter().take(CHILDREN_HIGH.load(Ordering::Relaxed) as usize) {
+    for c in CHILDREN
+        .iter()
+        .take(CHILDREN_HIGH.load(Ordering::Relaxed) as usize)
+    {
         c.store(0, Ordering::Relaxed);
     }
     CHILDREN_HIGH.store(0, Ordering::Relaxed);
@@ -163,10 +172,16 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     }
     const AT_FDCWD: u64 = -100i64 as u64;
     const O_RDWR_CLOEXEC: u64 = 0o2 | 0o2_000_000;
-    let fd = real(NR_OPENAT, [AT_FDCWD, path.as_ptr() as u64, O_RDWR_CLOEXEC, 0, 0, 0]);
+    let fd = real(
+        NR_OPENAT,
+        [AT_FDCWD, path.as_ptr() as u64, O_RDWR_CLOEXEC, 0, 0, 0],
+    );
     const RW: u64 = 3;
     const SHARED_FIXED: u64 = 0x11;
-    let at = real(NR_MMAP, [SEGMENT_BASE, SEGMENT_BYTES, RW, SHARED_FIXED, fd as u64, 0]);
+    let at = real(
+        NR_MMAP,
+        [SEGMENT_BASE, SEGMENT_BYTES, RW, SHARED_FIXED, fd as u64, 0],
+    );
     if fd < 0 || at < 0 {
         real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
     }
@@ -197,7 +212,15 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         await_file_maps();
         // Not `execute`: the turn must not go to another thread of a program that is about to end.
         let result = real(row.nr as u64, frame.args());
-        complete(block(), frame, row, kind::END, None, result, &Before::default());
+        complete(
+            block(),
+            frame,
+            row,
+            kind::END,
+            None,
+            result,
+            &Before::default(),
+        );
     } else {
         let b = block();
         let first = first_word(b);
@@ -236,15 +259,39 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     if leads() {
         raise::lead_signal_before(b, frame);
         let result = execute(row.nr as u64, args);
-        let gone = if result >= 0 { gone_child(row.nr as u64, &args, result) } else { 0 };
-        crate::log::put(b, word(kind::VALUE, if gone != 0 { GONE } else { 0 }, row.nr, gone));
-        complete(b, frame, row, kind::CALL, Some(digest), result, &Before::default());
+        let gone = if result >= 0 {
+            gone_child(row.nr as u64, &args, result)
+        } else {
+            0
+        };
+        crate::log::put(
+            b,
+            word(kind::VALUE, if gone != 0 { GONE } else { 0 }, row.nr, gone),
+        );
+        complete(
+            b,
+            frame,
+            row,
+            kind::CALL,
+            Some(digest),
+            result,
+            &Before::default(),
+        );
     } else {
         let at = b.pos;
         let value = begin_record(b, frame);
         let first = first_word(b);
         let theirs = get(b);
-        let ours = [word(kind::CALL, 0, row.nr, 0), digest, args[0], args[1], args[2], args[3], 0, 0];
+        let ours = [
+            word(kind::CALL, 0, row.nr, 0),
+            digest,
+            args[0],
+            args[1],
+            args[2],
+            args[3],
+            0,
+            0,
+        ];
         if kind_of(value) != kind::VALUE || short_of(value) != row.nr {
             crate::stop::diverged(why::KIND, at, ours);
         }
@@ -252,10 +299,10 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
             crate::stop::diverged(why::DIGEST, at, ours);
         }
         let gone = geryon_abi::record::low_of(value);
-        if gone != 0 {
-            if let Some(own) = disown(gone) {
-                real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
-            }
+        if gone != 0
+            && let Some(own) = disown(gone)
+        {
+            real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
         }
         finish(b, frame, row, first);
     }
@@ -270,7 +317,10 @@ fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
         }
         // SAFETY: the call succeeded and has written the siginfo.
         let (code, pid) = unsafe {
-            (((args[2] + 8) as *const u32).read_unaligned(), ((args[2] + 12) as *const u32).read_unaligned())
+            (
+                ((args[2] + 8) as *const u32).read_unaligned(),
+                ((args[2] + 12) as *const u32).read_unaligned(),
+            )
         };
         // CLD_EXITED, CLD_KILLED, CLD_DUMPED.
         return if (1..=3).contains(&code) { pid } else { 0 };

@@ -9,7 +9,9 @@ use crate::state::{Here, block, leads};
 use crate::stop::diverged;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{Interruption, MAX_INTERRUPTIONS, MAX_PENDING, Siginfo, rpc as number, why};
+use geryon_abi::layout::{
+    Interruption, MAX_INTERRUPTIONS, MAX_PENDING, Siginfo, rpc as number, why,
+};
 use geryon_abi::record::{detail_of, kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
 
@@ -52,7 +54,11 @@ pub fn reissue(frame: &mut Frame) {
 
 /// At the end of a call: deliver the signal whose words come next in the log.
 pub fn deliver_now(b: Here, frame: &mut Frame) -> ! {
-    if leads() { lead(b, frame) } else { follow(b, frame) }
+    if leads() {
+        lead(b, frame)
+    } else {
+        follow(b, frame)
+    }
 }
 
 fn lead(b: Here, frame: &mut Frame) -> ! {
@@ -93,7 +99,11 @@ fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
     let shown = frame.rcx - b.back;
     b.back = 0;
     let at = b.interruption_count as usize % MAX_INTERRUPTIONS;
-    b.interruptions[at] = Interruption { shown, resume: frame.resume, rsp: frame.rsp };
+    b.interruptions[at] = Interruption {
+        shown,
+        resume: frame.resume,
+        rsp: frame.rsp,
+    };
     b.interruption_count += 1;
     frame.resume = shown;
     frame.pad = frame.rflags();
@@ -124,12 +134,21 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
         crate::gate::sigreturn(uc);
     }
     let first = word(kind::CALL, 0, row.nr, 0);
-    let set_mask = || real(NR_RT_SIGPROCMASK, [SIG_SETMASK, &raw const mask as u64, 0, 8, 0, 0]);
+    let set_mask = || {
+        real(
+            NR_RT_SIGPROCMASK,
+            [SIG_SETMASK, &raw const mask as u64, 0, 8, 0, 0],
+        )
+    };
     let signal = if leads() {
         lead_signal_before(b, frame);
         set_mask();
         let signal = pending(b);
-        let first = if signal { word(kind::CALL, after::SIGNAL, row.nr, 0) } else { first };
+        let first = if signal {
+            word(kind::CALL, after::SIGNAL, row.nr, 0)
+        } else {
+            first
+        };
         put(b, first);
         remember(b, first);
         publish(b);
@@ -171,8 +190,15 @@ pub fn interrupted(b: Here, result: i64) -> Option<i64> {
         -512 => {
             let signal = b.pending[0].0[0] as u32 as u64;
             let mut action = [0u64; 4];
-            real(NR_RT_SIGACTION, [signal, 0, action.as_mut_ptr() as u64, 8, 0, 0]);
-            if action[1] & SA_RESTART != 0 { None } else { Some(-4) }
+            real(
+                NR_RT_SIGACTION,
+                [signal, 0, action.as_mut_ptr() as u64, 8, 0, 0],
+            );
+            if action[1] & SA_RESTART != 0 {
+                None
+            } else {
+                Some(-4)
+            }
         }
         // ERESTARTNOINTR: always.
         -513 => None,

@@ -67,7 +67,11 @@ fn flip_content(frame: &mut Frame, row: &Row) {
             Kind::IovecIn(_) => unsafe { *(args[i] as *const u64) },
             _ => continue,
         };
-        if at != 0 && guarded(|| unsafe { *(at as *mut u8) ^= 1 }) {
+        let flip = || {
+            // SAFETY: inside `guarded`; the fault is the purpose.
+            unsafe { *(at as *mut u8) ^= 1 }
+        };
+        if at != 0 && guarded(flip) {
             return;
         }
     }

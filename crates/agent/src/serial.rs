@@ -59,7 +59,11 @@ pub fn release(b: Here) {
     }
     LAST_SLOT.store(b.slot as u64, Ordering::Relaxed);
     LAST_POS.store(b.pos, Ordering::Relaxed);
-    let next = if WAITING.load(Ordering::SeqCst) != 0 { OFFERED } else { FREE };
+    let next = if WAITING.load(Ordering::SeqCst) != 0 {
+        OFFERED
+    } else {
+        FREE
+    };
     TURN.swap(next, Ordering::SeqCst);
     if WAITING.load(Ordering::SeqCst) != 0 {
         wake_at(&TURN as *const AtomicU32 as u64, false);
@@ -81,7 +85,11 @@ pub fn acquire(b: Here) {
         let mine = LAST_SLOT.load(Ordering::SeqCst) == b.slot as u64;
         let others = WAITING.load(Ordering::SeqCst) > 1;
         let may = now == FREE || (now == OFFERED && (!mine || !others));
-        if may && TURN.compare_exchange(now, TAKEN, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        if may
+            && TURN
+                .compare_exchange(now, TAKEN, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+        {
             break;
         }
         if !may && patience.spend() {
@@ -96,7 +104,10 @@ pub fn acquire(b: Here) {
     announce_end();
     OWNER.store(b.slot, Ordering::SeqCst);
     b.has_turn.store(1, Ordering::SeqCst);
-    let (slot, pos) = (LAST_SLOT.load(Ordering::Relaxed), LAST_POS.load(Ordering::Relaxed));
+    let (slot, pos) = (
+        LAST_SLOT.load(Ordering::Relaxed),
+        LAST_POS.load(Ordering::Relaxed),
+    );
     if slot != b.slot as u64 || pos != b.pos {
         let number = NUMBER.load(Ordering::Relaxed).wrapping_add(1);
         NUMBER.store(number, Ordering::Relaxed);
@@ -162,7 +173,17 @@ fn thread_time(tid: u32) -> u64 {
     const PER_THREAD_SCHED: u64 = 6;
     let clock = (!(tid as u64) << 3) | PER_THREAD_SCHED;
     let mut t = [0u64; 2];
-    crate::gate::real(NR_CLOCK_GETTIME, [clock as u32 as i32 as u64, t.as_mut_ptr() as u64, 0, 0, 0, 0]);
+    crate::gate::real(
+        NR_CLOCK_GETTIME,
+        [
+            clock as u32 as i32 as u64,
+            t.as_mut_ptr() as u64,
+            0,
+            0,
+            0,
+            0,
+        ],
+    );
     t[0] * 1_000_000_000 + t[1]
 }
 
@@ -190,7 +211,11 @@ pub fn take(mut b: Here, w: u64) {
     let (slot, pos) = (get(b) as usize, get(b));
     let before = block_at(slot);
     let mut patience = Patience::new();
-    announce(wait::TURN, &NUMBER as *const AtomicU32 as u64, number as u64);
+    announce(
+        wait::TURN,
+        &NUMBER as *const AtomicU32 as u64,
+        number as u64,
+    );
     loop {
         let seen = EVENTS.load(Ordering::SeqCst);
         let ready = NUMBER.load(Ordering::SeqCst) == number.wrapping_sub(1)
@@ -202,7 +227,11 @@ pub fn take(mut b: Here, w: u64) {
             private().sleepers.fetch_add(1, Ordering::SeqCst);
             if EVENTS.load(Ordering::SeqCst) == seen {
                 // Who is robbed of its turn tells nobody where it is.
-                sleep_at_most(&EVENTS as *const AtomicU32 as u64, seen, if forced { LOOK_NS / 50 } else { LOOK_NS });
+                sleep_at_most(
+                    &EVENTS as *const AtomicU32 as u64,
+                    seen,
+                    if forced { LOOK_NS / 50 } else { LOOK_NS },
+                );
             }
             private().sleepers.fetch_sub(1, Ordering::SeqCst);
         }

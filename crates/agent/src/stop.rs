@@ -12,8 +12,19 @@ pub fn diverged(why: u32, pos: u64, ours: [u64; 8]) -> ! {
     for (i, w) in theirs.iter_mut().enumerate() {
         *w = word_at(b, pos + i as u64);
     }
-    let report = Report { why, slot: b.slot, pos, theirs, ours, frame: b.frame, pc: 0 };
-    b.waiting.store(geryon_abi::layout::wait::DIVERGED, core::sync::atomic::Ordering::Relaxed);
+    let report = Report {
+        why,
+        slot: b.slot,
+        pos,
+        theirs,
+        ours,
+        frame: b.frame,
+        pc: 0,
+    };
+    b.waiting.store(
+        geryon_abi::layout::wait::DIVERGED,
+        core::sync::atomic::Ordering::Relaxed,
+    );
     loop {
         rpc(number::DIVERGENCE, &report as *const Report as u64, 0, 0);
     }

@@ -1,7 +1,7 @@
 //! Threads: birth, death, and the calls that concern one thread. Births and deaths have one
 //! order in the process, because glibc's cache of stacks depends on it.
 
-use crate::call::{after, begin_record, complete, input};
+use crate::call::{begin_record, complete, input};
 use crate::clock::LIFE;
 use crate::gate::{self, clone_thread, guarded, real, rpc};
 use crate::log::{first as first_word, get, publish, put, remember, resume_stream, tell_tail};
@@ -13,7 +13,9 @@ use crate::wait::{Patience, announce, announce_end};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::{FRAME_BYTES, Frame};
-use geryon_abi::layout::{BLOCK_BYTES, MAX_EXITING, MAX_THREADS, block_address, rpc as number, wait, why};
+use geryon_abi::layout::{
+    BLOCK_BYTES, MAX_EXITING, MAX_THREADS, block_address, rpc as number, wait, why,
+};
 use geryon_abi::record::{kind, kind_of, low_of, word};
 use geryon_abi::row::Row;
 
@@ -70,7 +72,11 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
     if b.suspend == 0 {
         b.ordered = orders() as u64;
     }
-    if leads() { lead_birth(b, frame) } else { follow_birth(b, frame) }
+    if leads() {
+        lead_birth(b, frame)
+    } else {
+        follow_birth(b, frame)
+    }
 }
 
 fn lead_birth(b: Here, frame: &mut Frame) {
@@ -96,7 +102,11 @@ fn follow_birth(b: Here, frame: &mut Frame) {
     let at = b.pos;
     let first = begin_record(b, frame);
     if kind_of(first) != kind::BIRTH {
-        diverged(why::KIND, at, [word(kind::BIRTH, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
+        diverged(
+            why::KIND,
+            at,
+            [word(kind::BIRTH, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0],
+        );
     }
     let (slot, result) = (get(b) as usize, get(b) as i64);
     crate::log::verified(b);
@@ -106,7 +116,20 @@ fn follow_birth(b: Here, frame: &mut Frame) {
         await_free(slot);
         let own = start(frame, slot);
         if own < 0 {
-            diverged(why::LOCAL, at, [word(kind::BIRTH, 0, 0, tick), own as u64, result as u64, 0, 0, 0, 0, 0]);
+            diverged(
+                why::LOCAL,
+                at,
+                [
+                    word(kind::BIRTH, 0, 0, tick),
+                    own as u64,
+                    result as u64,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                ],
+            );
         }
         if frame.rdi & CLONE_PARENT_SETTID != 0 {
             store_tid(frame.rdx, result as u32);
@@ -145,7 +168,11 @@ pub fn take_slot(frame: &mut Frame) -> Option<usize> {
     let at = b.pos;
     let first = begin_record(b, frame);
     if kind_of(first) != kind::BIRTH {
-        diverged(why::KIND, at, [word(kind::BIRTH, 1, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
+        diverged(
+            why::KIND,
+            at,
+            [word(kind::BIRTH, 1, 0, 0), 0, 0, 0, 0, 0, 0, 0],
+        );
     }
     let (slot, _) = (get(b) as usize, get(b));
     crate::log::verified(b);
@@ -204,13 +231,21 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.stack_top = top;
     new.frame = copy;
     new.free.store(0, Ordering::Relaxed);
-    new.ordered = if vforked { parent.ordered } else { orders() as u64 };
+    new.ordered = if vforked {
+        parent.ordered
+    } else {
+        orders() as u64
+    };
     new.has_turn.store(vforked as u32, Ordering::Relaxed);
     new.suspend = 0;
     new.fault_rip = 0;
     new.vforked = vforked as u32;
     new.pending_count.store(0, Ordering::Relaxed);
-    new.clear_tid = if state.rdi & CLONE_CHILD_CLEARTID != 0 && !vforked { state.r10 } else { 0 };
+    new.clear_tid = if state.rdi & CLONE_CHILD_CLEARTID != 0 && !vforked {
+        state.r10
+    } else {
+        0
+    };
     let mut child = *state;
     child.rax = 0;
     child.pad = child.rflags();
@@ -253,7 +288,11 @@ extern "C" fn geryon_thread_started(_block: u64) {
             // A new thread always begins with a turn.
             let w = get(b);
             if kind_of(w) != kind::TURN {
-                diverged(why::KIND, b.pos - 1, [word(kind::TURN, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
+                diverged(
+                    why::KIND,
+                    b.pos - 1,
+                    [word(kind::TURN, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0],
+                );
             }
             crate::serial::take(b, w);
         }
@@ -274,7 +313,11 @@ pub fn greet(mut b: Here) {
         let first = first_word(b);
         remember(b, first);
         if kind_of(first) != kind::HELLO {
-            diverged(why::KIND, at, [word(kind::HELLO, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
+            diverged(
+                why::KIND,
+                at,
+                [word(kind::HELLO, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0],
+            );
         }
         b.shown_tid = low_of(first);
     }
@@ -303,7 +346,11 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
         let at = b.pos;
         let first = begin_record(b, frame);
         if kind_of(first) != kind::DEATH {
-            diverged(why::KIND, at, [word(kind::DEATH, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0]);
+            diverged(
+                why::KIND,
+                at,
+                [word(kind::DEATH, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0],
+            );
         }
         crate::log::verified(b);
         let tick = low_of(first);
@@ -419,7 +466,15 @@ pub fn sigprocmask(frame: &mut Frame, row: &'static Row) {
         raise::lead_signal_before(b, frame);
         let digest = crate::marshal::digest(row, &args);
         let result = real(row.nr as u64, args);
-        complete(b, frame, row, kind::CALL, Some(digest), result, &Before::default());
+        complete(
+            b,
+            frame,
+            row,
+            kind::CALL,
+            Some(digest),
+            result,
+            &Before::default(),
+        );
     } else {
         // The order matters only for signals, and those come from the log.
         let digest_row = row;
@@ -428,12 +483,37 @@ pub fn sigprocmask(frame: &mut Frame, row: &'static Row) {
         let first = begin_record(b, frame);
         let theirs = get(b);
         if kind_of(first) != kind::CALL || geryon_abi::record::short_of(first) != row.nr {
-            diverged(why::KIND, at, [word(kind::CALL, 0, row.nr, 0), digest, args[0], args[1], args[2], args[3], 0, 0]);
+            diverged(
+                why::KIND,
+                at,
+                [
+                    word(kind::CALL, 0, row.nr, 0),
+                    digest,
+                    args[0],
+                    args[1],
+                    args[2],
+                    args[3],
+                    0,
+                    0,
+                ],
+            );
         }
         if theirs != digest {
-            diverged(why::DIGEST, at, [word(kind::CALL, 0, row.nr, 0), digest, args[0], args[1], args[2], args[3], 0, 0]);
+            diverged(
+                why::DIGEST,
+                at,
+                [
+                    word(kind::CALL, 0, row.nr, 0),
+                    digest,
+                    args[0],
+                    args[1],
+                    args[2],
+                    args[3],
+                    0,
+                    0,
+                ],
+            );
         }
-        debug_assert!(after::SIGNAL != 0);
         real(row.nr as u64, args);
         crate::call::finish(b, frame, row, first);
     }
@@ -451,7 +531,10 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     let args = frame.args();
     let b = block();
     let command = args[1] & CMD_MASK;
-    let waits = matches!(command, WAIT | WAIT_BITSET | LOCK_PI | WAIT_REQUEUE_PI | LOCK_PI2);
+    let waits = matches!(
+        command,
+        WAIT | WAIT_BITSET | LOCK_PI | WAIT_REQUEUE_PI | LOCK_PI2
+    );
     let timed = waits && args[3] != 0;
     if crate::serial::active() {
         // Every result is logged; a follower's threads never sleep here, they wait for their turns.

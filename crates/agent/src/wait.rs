@@ -72,7 +72,9 @@ pub fn announce(why: u32, what: u64, value: u64) {
 /// The thread goes on.
 #[inline(always)]
 pub fn announce_end() {
-    block().waiting.store(geryon_abi::layout::wait::NONE, Ordering::Relaxed);
+    block()
+        .waiting
+        .store(geryon_abi::layout::wait::NONE, Ordering::Relaxed);
 }
 
 /// Sleep while the low half of `word` is that of `seen`; wake-ups without cause happen.
@@ -87,7 +89,11 @@ pub fn sleep32(word: &AtomicU32, seen: u32, shared: bool) {
 
 /// Sleep while the 32-bit word at `address` is `seen`.
 pub fn sleep_at(address: u64, seen: u32, shared: bool) {
-    let op = if shared { FUTEX_WAIT } else { FUTEX_WAIT | FUTEX_PRIVATE };
+    let op = if shared {
+        FUTEX_WAIT
+    } else {
+        FUTEX_WAIT | FUTEX_PRIVATE
+    };
     real(NR_FUTEX, [address, op, seen as u64, 0, 0, 0]);
 }
 
@@ -95,11 +101,18 @@ pub fn sleep_at(address: u64, seen: u32, shared: bool) {
 pub fn sleep_at_most(address: u64, seen: u32, ns: u64) {
     let limit = [0, ns];
     let op = FUTEX_WAIT | FUTEX_PRIVATE;
-    real(NR_FUTEX, [address, op, seen as u64, limit.as_ptr() as u64, 0, 0]);
+    real(
+        NR_FUTEX,
+        [address, op, seen as u64, limit.as_ptr() as u64, 0, 0],
+    );
 }
 
 /// Wake all that sleep on the word at `address`.
 pub fn wake_at(address: u64, shared: bool) {
-    let op = if shared { FUTEX_WAKE } else { FUTEX_WAKE | FUTEX_PRIVATE };
+    let op = if shared {
+        FUTEX_WAKE
+    } else {
+        FUTEX_WAKE | FUTEX_PRIVATE
+    };
     real(NR_FUTEX, [address, op, i32::MAX as u64, 0, 0, 0]);
 }

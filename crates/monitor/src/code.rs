@@ -2,8 +2,8 @@
 
 use crate::image::Image;
 use crate::plans::{Planned, Plans};
-use crate::setup::map_area;
 use crate::private_field;
+use crate::setup::map_area;
 use anyhow::Result;
 use geryon_abi::layout::ERRNO_LOCATION;
 use geryon_tracee::{RemoteMemory, Stopped};
@@ -26,20 +26,37 @@ pub struct CodeMap {
     pub path: PathBuf,
 }
 
+/// A mapped range: first address, and one past the last.
+pub type Range = (u64, u64);
+
 /// Executable file mappings, all mapped ranges (to find free addresses).
-pub fn maps(pid: i32) -> Result<(Vec<CodeMap>, Vec<(u64, u64)>)> {
+///
+/// # Errors
+/// When the process is gone.
+pub fn maps(pid: i32) -> Result<(Vec<CodeMap>, Vec<Range>)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
     let (mut code, mut all) = (Vec::new(), Vec::new());
     for line in text.lines() {
         let mut f = line.splitn(6, ' ');
-        let (Some(range), Some(perms), Some(offset)) = (f.next(), f.next(), f.next()) else { continue };
+        let (Some(range), Some(perms), Some(offset)) = (f.next(), f.next(), f.next()) else {
+            continue;
+        };
         let path = f.nth(2).unwrap_or("").trim_start();
-        let Some((a, b)) = range.split_once('-') else { continue };
-        let (Ok(start), Ok(end)) = (u64::from_str_radix(a, 16), u64::from_str_radix(b, 16)) else { continue };
+        let Some((a, b)) = range.split_once('-') else {
+            continue;
+        };
+        let (Ok(start), Ok(end)) = (u64::from_str_radix(a, 16), u64::from_str_radix(b, 16)) else {
+            continue;
+        };
         all.push((start, end));
         if perms.as_bytes()[2] == b'x' && path.starts_with('/') && !path.starts_with("/memfd:") {
             let offset = u64::from_str_radix(offset, 16).unwrap_or(0);
-            code.push(CodeMap { start, end, offset, path: PathBuf::from(path) });
+            code.push(CodeMap {
+                start,
+                end,
+                offset,
+                path: PathBuf::from(path),
+            });
         }
     }
     Ok((code, all))
@@ -68,14 +85,26 @@ pub fn patch(
     map: &CodeMap,
     taken: &[(u64, u64)],
 ) -> Result<()> {
-    let Some(planned) = plans.of(&map.path) else { return Ok(()) };
-    let Some(vaddr) = planned.vaddr_of(map.offset) else { return Ok(()) };
+    let Some(planned) = plans.of(&map.path) else {
+        return Ok(());
+    };
+    let Some(vaddr) = planned.vaddr_of(map.offset) else {
+        return Ok(());
+    };
     let bias = map.start.wrapping_sub(vaddr);
     let range = vaddr..vaddr + (map.end - map.start);
     if let Some(e) = planned.errno_location.filter(|e| range.contains(e)) {
-        memory.set_word(private_field!(orig) + 8 * ERRNO_LOCATION as u64, e.wrapping_add(bias))?;
+        memory.set_word(
+            private_field!(orig) + 8 * ERRNO_LOCATION as u64,
+            e.wrapping_add(bias),
+        )?;
     }
-    if !planned.plan.windows.iter().any(|w| range.contains(&w.start)) {
+    if !planned
+        .plan
+        .windows
+        .iter()
+        .any(|w| range.contains(&w.start))
+    {
         return Ok(());
     }
     let stubs = (planned.plan.trampoline_len() as u64).next_multiple_of(16);
@@ -97,8 +126,18 @@ pub fn patch(
             a
         }
     };
-    let Ok(mut emitted) = planned.plan.emit(bias, area, &image.entries, Some(range.clone())) else { return Ok(()) };
-    for (n, (id, at)) in planned.replaced.iter().enumerate().filter(|(_, (_, at))| range.contains(at)) {
+    let Ok(mut emitted) = planned
+        .plan
+        .emit(bias, area, &image.entries, Some(range.clone()))
+    else {
+        return Ok(());
+    };
+    for (n, (id, at)) in planned
+        .replaced
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, at))| range.contains(at))
+    {
         let stub = area + stubs + STUB_BYTES * n as u64;
         // jmp [rip]; address
         let mut bytes = vec![0xff, 0x25, 0, 0, 0, 0];
@@ -108,7 +147,9 @@ pub fn patch(
         let mut jump = vec![0xe9];
         jump.extend((stub.wrapping_sub(from + 5) as i32).to_le_bytes());
         // Nothing jumps into the old function any more: what else was planned for it is moot.
-        emitted.writes.retain(|(a, b)| *a >= from + 5 || a + b.len() as u64 <= from);
+        emitted
+            .writes
+            .retain(|(a, b)| *a >= from + 5 || a + b.len() as u64 <= from);
         emitted.writes.push((from, jump));
         emitted.writes.sort();
     }
@@ -127,13 +168,22 @@ pub fn patch(
 }
 
 /// Do the bytes in memory equal those that the plan was made from?
-fn as_planned(memory: &RemoteMemory, planned: &Planned, bias: u64, range: &std::ops::Range<u64>) -> Result<bool> {
+fn as_planned(
+    memory: &RemoteMemory,
+    planned: &Planned,
+    bias: u64,
+    range: &std::ops::Range<u64>,
+) -> Result<bool> {
     let mut text = vec![0; (range.end - range.start) as usize];
     let from = range.start.wrapping_add(bias);
     if memory.read(from, &mut text).is_err() {
         return Ok(false);
     }
-    let mut windows = planned.plan.windows.iter().filter(|w| range.contains(&w.start));
+    let mut windows = planned
+        .plan
+        .windows
+        .iter()
+        .filter(|w| range.contains(&w.start));
     Ok(windows.all(|w| {
         let o = (w.start - range.start) as usize;
         text.get(o..o + w.bytes.len()) == Some(&w.bytes[..])
@@ -142,7 +192,9 @@ fn as_planned(memory: &RemoteMemory, planned: &Planned, bias: u64, range: &std::
 
 /// Many small writes as one: read the code, change it, write it back.
 fn write_all(memory: &RemoteMemory, map: &CodeMap, writes: &[(u64, Vec<u8>)]) -> Result<()> {
-    let (Some(first), Some(last)) = (writes.first(), writes.last()) else { return Ok(()) };
+    let (Some(first), Some(last)) = (writes.first(), writes.last()) else {
+        return Ok(());
+    };
     if writes.len() < 8 {
         for (at, bytes) in writes {
             memory.write(*at, bytes)?;

@@ -35,7 +35,11 @@ impl Image {
         let mut flat = Vec::new();
         let mut code = u64::MAX;
         for s in elf.segments() {
-            anyhow::ensure!(s.address() >= AGENT_BASE, "the agent is linked at {:#x}", s.address());
+            anyhow::ensure!(
+                s.address() >= AGENT_BASE,
+                "the agent is linked at {:#x}",
+                s.address()
+            );
             let at = (s.address() - AGENT_BASE) as usize;
             let end = at + s.size() as usize;
             if flat.len() < end {
@@ -43,19 +47,26 @@ impl Image {
             }
             let data = s.data()?;
             flat[at..at + data.len()].copy_from_slice(data);
-            if let object::SegmentFlags::Elf { p_flags, .. } = s.flags() {
-                if p_flags.0 & object::elf::PF_W.0 != 0 {
-                    code = code.min(at as u64 & !4095);
-                }
+            if let object::SegmentFlags::Elf { p_flags, .. } = s.flags()
+                && p_flags.0 & object::elf::PF_W.0 != 0
+            {
+                code = code.min(at as u64 & !4095);
             }
         }
         let symbols: HashMap<String, u64> = elf
             .symbols()
             .filter_map(|s| Some((s.name().ok()?.to_owned(), s.address())))
             .collect();
-        let get = |n: &str| symbols.get(n).copied().with_context(|| format!("the agent has no {n}"));
+        let get = |n: &str| {
+            symbols
+                .get(n)
+                .copied()
+                .with_context(|| format!("the agent has no {n}"))
+        };
         let stubs = get("GERYON_HOOK_STUBS")?;
-        let hooks = (0..geryon_abi::hooks::HOOKS.len() as u64).map(|i| stubs.next_multiple_of(16) + 16 * i).collect();
+        let hooks = (0..geryon_abi::hooks::HOOKS.len() as u64)
+            .map(|i| stubs.next_multiple_of(16) + 16 * i)
+            .collect();
         let entries = AgentEntries {
             syscall: get("geryon_entry")?,
             rdtsc: get("geryon_rdtsc")?,
@@ -66,7 +77,13 @@ impl Image {
         };
         let mut memfd = memfd("geryon-agent")?;
         memfd.write_all(&flat)?;
-        Ok(Image { memfd, code, len: flat.len() as u64, symbols, entries })
+        Ok(Image {
+            memfd,
+            code,
+            len: flat.len() as u64,
+            symbols,
+            entries,
+        })
     }
 
     /// Address of a symbol that the agent is known to have.
@@ -74,12 +91,18 @@ impl Image {
     /// # Panics
     /// When it has not: the image is part of this program.
     pub fn symbol(&self, name: &str) -> u64 {
-        *self.symbols.get(name).unwrap_or_else(|| panic!("the agent has no {name}"))
+        *self
+            .symbols
+            .get(name)
+            .unwrap_or_else(|| panic!("the agent has no {name}"))
     }
 
     /// The gate of the filter.
     pub fn gate(&self) -> Gate {
-        Gate { start: self.symbol("geryon_gate_begin"), end: self.symbol("geryon_gate_end") }
+        Gate {
+            start: self.symbol("geryon_gate_begin"),
+            end: self.symbol("geryon_gate_end"),
+        }
     }
 
     /// True for an address in the agent's code.

@@ -14,7 +14,11 @@ use std::os::unix::ffi::OsStrExt;
 /// When no process can be made or tracing is forbidden.
 pub fn launch(o: &Options, gate: Gate, mask: &libc::sigset_t) -> Result<(Pid, std::fs::File)> {
     let path = CString::new(o.program.as_os_str().as_bytes())?;
-    let args: Vec<CString> = o.args.iter().map(|a| CString::new(a.as_bytes())).collect::<Result<_, _>>()?;
+    let args: Vec<CString> = o
+        .args
+        .iter()
+        .map(|a| CString::new(a.as_bytes()))
+        .collect::<Result<_, _>>()?;
     let mut argv: Vec<*const libc::c_char> = args.iter().map(|a| a.as_ptr()).collect();
     argv.push(std::ptr::null());
     let (go_read, go_write) = pipe()?;
@@ -48,7 +52,9 @@ pub fn launch(o: &Options, gate: Gate, mask: &libc::sigset_t) -> Result<(Pid, st
     drop(fail_write);
     if let Err(e) = seize(pid) {
         geryon_tracee::kill(pid, libc::SIGKILL);
-        bail!("cannot trace the program: {e}\n  try: geryon doctor (it names the setting that forbids ptrace)");
+        bail!(
+            "cannot trace the program: {e}\n  try: geryon doctor (it names the setting that forbids ptrace)"
+        );
     }
     // SAFETY: one byte to our own pipe.
     unsafe {

@@ -48,7 +48,10 @@ pub struct Plans {
 impl Plans {
     /// With the user's cache, if there is a place for it.
     pub fn new() -> Plans {
-        Plans { known: HashMap::new(), folder: folder() }
+        Plans {
+            known: HashMap::new(),
+            folder: folder(),
+        }
     }
 
     /// The plan for a file; None when it is not an ELF file for this machine.
@@ -64,7 +67,10 @@ impl Plans {
             ctime_ns: m.ctime_nsec(),
         };
         let folder = self.folder.as_deref();
-        self.known.entry(key).or_insert_with(|| find(path, &key, folder).map(Rc::new)).clone()
+        self.known
+            .entry(key)
+            .or_insert_with(|| find(path, &key, folder).map(Rc::new))
+            .clone()
     }
 }
 
@@ -75,7 +81,11 @@ fn folder() -> Option<PathBuf> {
         .filter(|p| p.is_absolute())
         .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")))?;
     let path = base.join("geryon");
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).ok()?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&path)
+        .ok()?;
     let m = std::fs::metadata(&path).ok()?;
     // SAFETY: plain call.
     let own = unsafe { libc::geteuid() };
@@ -84,7 +94,14 @@ fn folder() -> Option<PathBuf> {
 
 fn find(path: &Path, key: &Key, folder: Option<&Path>) -> Option<Planned> {
     let mut h = DefaultHasher::new();
-    (key, PLAN_VERSION, CACHE_VERSION, HOOKS, env!("CARGO_PKG_VERSION")).hash(&mut h);
+    (
+        key,
+        PLAN_VERSION,
+        CACHE_VERSION,
+        HOOKS,
+        env!("CARGO_PKG_VERSION"),
+    )
+        .hash(&mut h);
     let file = folder.map(|f| f.join(format!("{:016x}.plan", h.finish())));
     if let Some(kept) = file.as_ref().and_then(|f| std::fs::read(f).ok())
         && let Ok(planned) = postcard::from_bytes::<Planned>(&kept)
@@ -109,7 +126,14 @@ fn make(path: &Path) -> Option<Planned> {
     use object::{Object, ObjectSegment, ObjectSymbol};
     let bytes = std::fs::read(path).ok()?;
     let elf = object::File::parse(&*bytes).ok()?;
-    let plan = Plan::new(&bytes, &Options { entries: HOOKS, rmw: true }).ok()?;
+    let plan = Plan::new(
+        &bytes,
+        &Options {
+            entries: HOOKS,
+            rmw: true,
+        },
+    )
+    .ok()?;
     let address = |name: &str| {
         elf.dynamic_symbols()
             .chain(elf.symbols())
@@ -130,5 +154,11 @@ fn make(path: &Path) -> Option<Planned> {
         .collect();
     const TUNABLES: &[u8] = b"GLIBC_TUNABLES\0";
     let reads_tunables = bytes.windows(TUNABLES.len()).any(|w| w == TUNABLES);
-    Some(Planned { errno_location: address("__errno_location"), plan, replaced, loads, reads_tunables })
+    Some(Planned {
+        errno_location: address("__errno_location"),
+        plan,
+        replaced,
+        loads,
+        reads_tunables,
+    })
 }

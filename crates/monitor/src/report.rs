@@ -1,9 +1,9 @@
 //! Divergence: the verdict, and what a person is told about it.
 
+use crate::block_field;
 use crate::options::Outcome;
 use crate::run::Monitor;
 use crate::state::{Crash, End, GroupId, ReportWords, Reported};
-use crate::block_field;
 use anyhow::Result;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{Report, block_address, wait, why};
@@ -74,25 +74,42 @@ impl Monitor {
             theirs: m.words(at + offset_of!(Report, theirs) as u64)?,
             ours: m.words(at + offset_of!(Report, ours) as u64)?,
         };
-        let Some((group, replica)) = self.processes.get(&pid).and_then(|p| Some((p.group?, p.replica))) else {
+        let Some((group, replica)) = self
+            .processes
+            .get(&pid)
+            .and_then(|p| Some((p.group?, p.replica)))
+        else {
             return Ok(());
         };
         if self.watch.ends(group) {
             return Ok(());
         }
         if let Some(g) = self.groups.get_mut(&group) {
-            g.reports.push(Reported { replica, tid, report, when: Instant::now() });
+            g.reports.push(Reported {
+                replica,
+                tid,
+                report,
+                when: Instant::now(),
+            });
         }
         self.judge_reports(group, Duration::MAX)
     }
 
     /// Decide the oldest report of a group, if it can be decided.
     pub(crate) fn judge_reports(&mut self, id: GroupId, limit: Duration) -> Result<()> {
-        let Some(g) = self.groups.get(&id) else { return Ok(()) };
-        let Some(first) = g.reports.first().cloned() else { return Ok(()) };
+        let Some(g) = self.groups.get(&id) else {
+            return Ok(());
+        };
+        let Some(first) = g.reports.first().cloned() else {
+            return Ok(());
+        };
         let leader = g.leader;
-        let alive: Vec<(usize, Pid)> =
-            g.members.iter().enumerate().filter_map(|(r, p)| Some((r, (*p)?))).collect();
+        let alive: Vec<(usize, Pid)> = g
+            .members
+            .iter()
+            .enumerate()
+            .filter_map(|(r, p)| Some((r, (*p)?)))
+            .collect();
         let at = (first.report.slot, first.report.pos);
         let differing: Vec<usize> = g
             .reports
@@ -100,7 +117,12 @@ impl Monitor {
             .filter(|r| (r.report.slot, r.report.pos) == at && r.report.ours == first.report.ours)
             .map(|r| r.replica)
             .collect();
-        let total = g.members.iter().zip(&g.ends).filter(|(m, e)| m.is_some() || e.is_some()).count();
+        let total = g
+            .members
+            .iter()
+            .zip(&g.ends)
+            .filter(|(m, e)| m.is_some() || e.is_some())
+            .count();
         let others: Vec<(usize, Pid)> = alive
             .iter()
             .filter(|(r, _)| *r != leader && g.reports.iter().all(|x| x.replica != *r))
@@ -109,20 +131,42 @@ impl Monitor {
         let mut passed = 1;
         for (_, pid) in &others {
             let block = block_address(at.0 as usize);
-            if self.memory(*pid).and_then(|m| Ok(m.word(block + block_field!(verified))?)).is_ok_and(|p| p > at.1) {
+            if self
+                .memory(*pid)
+                .and_then(|m| Ok(m.word(block + block_field!(verified))?))
+                .is_ok_and(|p| p > at.1)
+            {
                 passed += 1;
             }
         }
         if total >= 3 && passed * 2 > total {
-            let text = self.describe(id, &first, &format!("replica {} of {total} is outvoted", first.replica + 1));
-            self.tell(&text, &format!("going on with {} replicas", alive.len() - 1));
+            let text = self.describe(
+                id,
+                &first,
+                &format!("replica {} of {total} is outvoted", first.replica + 1),
+            );
+            self.tell(
+                &text,
+                &format!("going on with {} replicas", alive.len() - 1),
+            );
             self.drop_replica(first.replica);
         } else if total >= 3 && differing.len() * 2 > total {
-            let text = self.describe(id, &first, &format!("replica {} (the leader) of {total} is outvoted", leader + 1));
-            self.tell(&text, "stopped: taking over from an outvoted leader is not implemented yet");
+            let text = self.describe(
+                id,
+                &first,
+                &format!("replica {} (the leader) of {total} is outvoted", leader + 1),
+            );
+            self.tell(
+                &text,
+                "stopped: taking over from an outvoted leader is not implemented yet",
+            );
             self.stop();
         } else if total < 3 || others.is_empty() || first.when.elapsed() > limit {
-            let text = self.describe(id, &first, &format!("{total} replicas differ, and no majority says who is wrong"));
+            let text = self.describe(
+                id,
+                &first,
+                &format!("{total} replicas differ, and no majority says who is wrong"),
+            );
             self.tell(&text, "stopped before the unconfirmed output left; run with -n 3 to name the faulty replica");
             self.stop();
         }
@@ -141,8 +185,12 @@ impl Monitor {
     /// Take a replica out of the run, with all its processes.
     pub(crate) fn drop_replica(&mut self, replica: usize) {
         self.dropped.insert(replica);
-        let pids: Vec<Pid> =
-            self.processes.iter().filter(|(_, p)| p.replica == replica && p.group.is_some()).map(|(p, _)| *p).collect();
+        let pids: Vec<Pid> = self
+            .processes
+            .iter()
+            .filter(|(_, p)| p.replica == replica && p.group.is_some())
+            .map(|(p, _)| *p)
+            .collect();
         for g in self.groups.values_mut() {
             g.segment.drop_replica(replica);
             g.members[replica] = None;
@@ -164,15 +212,28 @@ impl Monitor {
 
     /// Everybody crashed alike: the program is what dies. Some did not: they are the verdict.
     pub(crate) fn judge_crashes(&mut self, id: GroupId, limit: Duration) -> Result<()> {
-        let Some(g) = self.groups.get(&id) else { return Ok(()) };
+        let Some(g) = self.groups.get(&id) else {
+            return Ok(());
+        };
         let alive = g.members.iter().flatten().count();
-        let Some(first) = g.crashes.first().cloned() else { return Ok(()) };
+        let Some(first) = g.crashes.first().cloned() else {
+            return Ok(());
+        };
         let leader = g.leader;
-        let alike = g.crashes.iter().filter(|c| (c.slot, c.signal, c.pc) == (first.slot, first.signal, first.pc)).count();
+        let alike = g
+            .crashes
+            .iter()
+            .filter(|c| (c.slot, c.signal, c.pc) == (first.slot, first.signal, first.pc))
+            .count();
         if alike == alive {
             let lead = g.crashes.iter().find(|c| c.replica == leader).cloned();
-            let followers: Vec<Pid> =
-                g.members.iter().enumerate().filter(|(r, _)| *r != leader).filter_map(|(_, p)| *p).collect();
+            let followers: Vec<Pid> = g
+                .members
+                .iter()
+                .enumerate()
+                .filter(|(r, _)| *r != leader)
+                .filter_map(|(_, p)| *p)
+                .collect();
             self.watch.expect_end(id);
             for f in followers {
                 kill(f, libc::SIGKILL);
@@ -202,16 +263,34 @@ impl Monitor {
     }
 
     /// A replica is gone, or must go; decide what that means for the run.
-    fn finish_loss(&mut self, id: GroupId, replica: usize, what: &str, text: String, trace: Vec<String>) -> Result<()> {
-        let Some(g) = self.groups.get(&id) else { return Ok(()) };
+    fn finish_loss(
+        &mut self,
+        id: GroupId,
+        replica: usize,
+        what: &str,
+        text: String,
+        trace: Vec<String>,
+    ) -> Result<()> {
+        let Some(g) = self.groups.get(&id) else {
+            return Ok(());
+        };
         let total = g.members.len() - self.dropped.len();
         let leads = g.leader == replica;
         eprint!("{text}");
         self.write_report(&Written {
-            verdict: if total >= 3 { "outvoted" } else { "no majority" }.into(),
+            verdict: if total >= 3 {
+                "outvoted"
+            } else {
+                "no majority"
+            }
+            .into(),
             cause: what.to_owned(),
             outvoted: vec![replica],
-            replicas: vec![Side { replica, backtrace: trace, ..Side::default() }],
+            replicas: vec![Side {
+                replica,
+                backtrace: trace,
+                ..Side::default()
+            }],
             message: text,
             ..Written::default()
         });
@@ -219,10 +298,16 @@ impl Monitor {
             eprintln!("geryon: stopped: taking over from a lost leader is not implemented yet");
             self.stop();
         } else if total >= 3 {
-            eprintln!("geryon: replica {} of {total} is outvoted; going on with {} replicas", replica + 1, total - 1);
+            eprintln!(
+                "geryon: replica {} of {total} is outvoted; going on with {} replicas",
+                replica + 1,
+                total - 1
+            );
             self.drop_replica(replica);
         } else {
-            eprintln!("geryon: stopped: two replicas differ, and no majority says who is wrong; run with -n 3 to name the faulty replica");
+            eprintln!(
+                "geryon: stopped: two replicas differ, and no majority says who is wrong; run with -n 3 to name the faulty replica"
+            );
             self.stop();
         }
         Ok(())
@@ -234,8 +319,15 @@ impl Monitor {
             return;
         }
         let what = match end {
-            End::Exited(c) => format!("replica {} exited with {c} and the leader did not", replica + 1),
-            End::Killed(s) => format!("replica {} was killed by signal {s} ({})", replica + 1, signal_name(s)),
+            End::Exited(c) => format!(
+                "replica {} exited with {c} and the leader did not",
+                replica + 1
+            ),
+            End::Killed(s) => format!(
+                "replica {} was killed by signal {s} ({})",
+                replica + 1,
+                signal_name(s)
+            ),
         };
         let text = format!("geryon: divergence: {what}\n");
         // Reporting cannot fail the run any further.
@@ -251,7 +343,9 @@ impl Monitor {
     /// The watchdog's verdict on a follower.
     pub(crate) fn stuck(&mut self, id: GroupId, replica: usize, what: &str) -> Result<()> {
         let mut text = format!("geryon: divergence: replica {} {what}\n", replica + 1);
-        let Some(pid) = self.groups.get(&id).and_then(|g| g.members[replica]) else { return Ok(()) };
+        let Some(pid) = self.groups.get(&id).and_then(|g| g.members[replica]) else {
+            return Ok(());
+        };
         let leader = self.groups.get(&id).and_then(|g| g.members[g.leader]);
         for v in self.views(pid) {
             let _ = writeln!(
@@ -282,12 +376,19 @@ impl Monitor {
     fn describe(&mut self, id: GroupId, r: &Reported, verdict: &str) -> String {
         let mut text = format!("geryon: divergence: {verdict}\n");
         let w = r.report;
-        let _ = writeln!(text, "geryon:   thread group {}, position {}: {}", w.slot, w.pos, why_text(w.why));
+        let _ = writeln!(
+            text,
+            "geryon:   thread group {}, position {}: {}",
+            w.slot,
+            w.pos,
+            why_text(w.why)
+        );
         let leader = self.groups.get(&id).map_or(0, |g| g.leader);
         let leader_pid = self.groups.get(&id).and_then(|g| g.members[leader]);
         let pid = self.threads.get(&r.tid).map_or(0, |t| t.pid);
         let mut sides = Vec::new();
-        let leader_view = leader_pid.and_then(|p| self.views(p).into_iter().find(|v| v.slot == w.slot));
+        let leader_view =
+            leader_pid.and_then(|p| self.views(p).into_iter().find(|v| v.slot == w.slot));
         let mut out = Written {
             verdict: verdict.to_owned(),
             cause: why_text(w.why).to_owned(),
@@ -297,12 +398,23 @@ impl Monitor {
             ..Written::default()
         };
         for (replica, who, words, p, tid) in [
-            (leader, "leader", w.theirs, leader_pid, leader_view.map(|v| v.tid)),
+            (
+                leader,
+                "leader",
+                w.theirs,
+                leader_pid,
+                leader_view.map(|v| v.tid),
+            ),
             (r.replica, "follower", w.ours, Some(pid), Some(r.tid)),
         ] {
             let operation = operation(words[0]);
             let arguments = p.map_or_else(Vec::new, |p| self.arguments(p, &words, p == pid, r));
-            let _ = writeln!(text, "geryon:   replica {} ({who}): {operation}({})", replica + 1, arguments.join(", "));
+            let _ = writeln!(
+                text,
+                "geryon:   replica {} ({who}): {operation}({})",
+                replica + 1,
+                arguments.join(", ")
+            );
             let trace = match tid {
                 Some(t) => self.trace_in_agent(t, p.unwrap_or(0), w.slot),
                 None => Vec::new(),
@@ -310,7 +422,13 @@ impl Monitor {
             for f in &trace {
                 let _ = writeln!(text, "geryon:       {f}");
             }
-            sides.push(Side { replica, role: who.into(), operation, arguments, backtrace: trace });
+            sides.push(Side {
+                replica,
+                role: who.into(),
+                operation,
+                arguments,
+                backtrace: trace,
+            });
         }
         if let (Some(lp), true) = (leader_pid, w.why == why::DIGEST) {
             out.first_difference = self.first_difference(lp, pid, &w);
@@ -321,17 +439,24 @@ impl Monitor {
                     d.argument,
                     d.offset,
                     d.values.join(" against "),
-                    d.single_bit.map_or(String::new(), |b| format!(" (a single flipped bit: {b})"))
+                    d.single_bit
+                        .map_or(String::new(), |b| format!(" (a single flipped bit: {b})"))
                 );
             }
         }
         for v in self.views(pid).into_iter().filter(|v| v.slot == w.slot) {
             let n = v.events.min(16);
-            out.last_events =
-                (0..n).map(|i| event(v.last[((v.events - n + i) & 15) as usize])).collect();
-            let _ = writeln!(text, "geryon:   last events of the thread group: {}", out.last_events.join(", "));
+            out.last_events = (0..n)
+                .map(|i| event(v.last[((v.events - n + i) & 15) as usize]))
+                .collect();
+            let _ = writeln!(
+                text,
+                "geryon:   last events of the thread group: {}",
+                out.last_events.join(", ")
+            );
         }
-        let race = matches!(w.why, why::KIND | why::SITE | why::OUTCOME) && self.threads.values().filter(|t| t.pid == pid).count() > 1;
+        let race = matches!(w.why, why::KIND | why::SITE | why::OUTCOME)
+            && self.threads.values().filter(|t| t.pid == pid).count() > 1;
         if race {
             text.push_str("geryon:   looks like a race in the program (another operation came next), not like a flipped bit\n");
         }
@@ -342,7 +467,9 @@ impl Monitor {
     }
 
     fn write_report(&mut self, w: &Written) {
-        let Some(path) = self.options.report.clone() else { return };
+        let Some(path) = self.options.report.clone() else {
+            return;
+        };
         let written = serde_json::to_vec_pretty(w)
             .map_err(std::io::Error::other)
             .and_then(|mut b| {
@@ -350,7 +477,10 @@ impl Monitor {
                 std::fs::write(&path, b)
             });
         if let Err(e) = written {
-            eprintln!("geryon: cannot write the report to {}: {e} (the text above is all of it)", path.display());
+            eprintln!(
+                "geryon: cannot write the report to {}: {e} (the text above is all of it)",
+                path.display()
+            );
         }
     }
 
@@ -360,13 +490,17 @@ impl Monitor {
         if !matches!(k, kind::CALL | kind::BEGIN | kind::MEMORY) {
             return words[1..4].iter().map(|w| format!("{w:#x}")).collect();
         }
-        let Some(row) = table::row(u64::from(record::short_of(words[0]))) else { return Vec::new() };
+        let Some(row) = table::row(u64::from(record::short_of(words[0]))) else {
+            return Vec::new();
+        };
         // Followers report their arguments; the leader logs them for outputs only.
         if k != kind::BEGIN && !own {
             return vec![format!("digest {:#018x}", words[1])];
         }
         let _ = r;
-        let Ok(m) = self.memory(pid) else { return Vec::new() };
+        let Ok(m) = self.memory(pid) else {
+            return Vec::new();
+        };
         row.args
             .iter()
             .enumerate()
@@ -374,7 +508,9 @@ impl Monitor {
                 let v = words[2 + i];
                 let shown = match a.kind {
                     Kind::Fd => format!("{}", v as i32),
-                    Kind::Path if v != 0 => format!("{:?}", String::from_utf8_lossy(&m.string(v, 80))),
+                    Kind::Path if v != 0 => {
+                        format!("{:?}", String::from_utf8_lossy(&m.string(v, 80)))
+                    }
                     Kind::In(_) if v != 0 => {
                         let mut b = [0u8; 24];
                         if m.read(v, &mut b).is_ok() {
@@ -392,7 +528,12 @@ impl Monitor {
     }
 
     /// Compare the in-buffers of both replicas, which still stand at the call.
-    fn first_difference(&mut self, leader: Pid, follower: Pid, w: &ReportWords) -> Option<Difference> {
+    fn first_difference(
+        &mut self,
+        leader: Pid,
+        follower: Pid,
+        w: &ReportWords,
+    ) -> Option<Difference> {
         if record::kind_of(w.ours[0]) != kind::BEGIN && record::kind_of(w.ours[0]) != kind::CALL {
             return None;
         }
@@ -482,8 +623,13 @@ impl Monitor {
             return Vec::new();
         }
         let p = &self.processes[&pid];
-        let Some(memory) = p.memory.as_ref() else { return Vec::new() };
-        let pcs = p.group.and_then(|g| self.groups.get(&g)).map(|g| &g.areas.pcs);
+        let Some(memory) = p.memory.as_ref() else {
+            return Vec::new();
+        };
+        let pcs = p
+            .group
+            .and_then(|g| self.groups.get(&g))
+            .map(|g| &g.areas.pcs);
         let translate = |a: u64| pcs.and_then(|m| m.get(&a).copied());
         self.symbolizer
             .backtrace(pid, &regs, &Remote(memory), &translate, FRAMES)
@@ -495,8 +641,12 @@ impl Monitor {
 
     /// Backtrace of a thread that stands in the agent: from the application state it saved.
     fn trace_in_agent(&mut self, tid: Pid, pid: Pid, slot: u32) -> Vec<String> {
-        let Ok(m) = self.memory(pid) else { return Vec::new() };
-        let frame = m.word(block_address(slot as usize) + block_field!(frame)).unwrap_or(0);
+        let Ok(m) = self.memory(pid) else {
+            return Vec::new();
+        };
+        let frame = m
+            .word(block_address(slot as usize) + block_field!(frame))
+            .unwrap_or(0);
         let mut bytes = [0u8; FRAME_BYTES];
         if frame == 0 || m.read(frame, &mut bytes).is_err() {
             return self.backtrace_of(tid, None);
@@ -517,7 +667,13 @@ impl Monitor {
 
     /// A message of the agent: a refused call.
     pub(crate) fn on_message(&mut self, pid: Pid, regs: &geryon_tracee::Regs) {
-        let Some((group, replica)) = self.processes.get(&pid).and_then(|p| Some((p.group?, p.replica))) else { return };
+        let Some((group, replica)) = self
+            .processes
+            .get(&pid)
+            .and_then(|p| Some((p.group?, p.replica)))
+        else {
+            return;
+        };
         if self.groups.get(&group).is_none_or(|g| g.leader != replica) {
             return;
         }
@@ -534,11 +690,19 @@ impl Monitor {
         let place = self.place(pid, pc);
         let text = match table::row(nr) {
             Some(row) => {
-                let command = table::command(nr, detail).map(|c| format!(" with {}", c.name)).unwrap_or_default();
-                let note = if row.note.is_empty() { "see: geryon syscalls" } else { row.note };
+                let command = table::command(nr, detail)
+                    .map(|c| format!(" with {}", c.name))
+                    .unwrap_or_default();
+                let note = if row.note.is_empty() {
+                    "see: geryon syscalls"
+                } else {
+                    row.note
+                };
                 format!("{}{command} is refused (at {place}): {note}", row.name)
             }
-            None => format!("system call {nr} is unknown and refused (at {place}); see: geryon syscalls"),
+            None => format!(
+                "system call {nr} is unknown and refused (at {place}); see: geryon syscalls"
+            ),
         };
         self.say(&text);
     }
@@ -558,16 +722,24 @@ fn why_text(w: u32) -> &'static str {
 fn operation(first: u64) -> String {
     let k = record::kind_of(first);
     match k {
-        kind::CALL | kind::BEGIN | kind::MEMORY | kind::END => table::row(u64::from(record::short_of(first)))
-            .map_or_else(|| record::name(k).to_owned(), |r| r.name.to_owned()),
+        kind::CALL | kind::BEGIN | kind::MEMORY | kind::END => {
+            table::row(u64::from(record::short_of(first)))
+                .map_or_else(|| record::name(k).to_owned(), |r| r.name.to_owned())
+        }
         kind::LOCK | kind::OUTCOME => hook_name(record::detail_of(first)).to_owned(),
-        kind::ATOMIC => format!("atomic instruction (site hash {:#06x})", record::short_of(first)),
+        kind::ATOMIC => format!(
+            "atomic instruction (site hash {:#06x})",
+            record::short_of(first)
+        ),
         _ => record::name(k).to_owned(),
     }
 }
 
 fn hook_name(id: u8) -> &'static str {
-    HOOKS.iter().find(|(_, n)| *n == u16::from(id)).map_or("lock operation", |(n, _)| n)
+    HOOKS
+        .iter()
+        .find(|(_, n)| *n == u16::from(id))
+        .map_or("lock operation", |(n, _)| n)
 }
 
 fn event(first: u64) -> String {
@@ -575,7 +747,11 @@ fn event(first: u64) -> String {
 }
 
 fn last_event(v: &crate::watch::View) -> String {
-    if v.events == 0 { "nothing yet".into() } else { event(v.last[((v.events - 1) & 15) as usize]) }
+    if v.events == 0 {
+        "nothing yet".into()
+    } else {
+        event(v.last[((v.events - 1) & 15) as usize])
+    }
 }
 
 fn waiting(what: u32, place: u64, value: u64) -> String {

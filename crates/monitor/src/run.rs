@@ -5,11 +5,11 @@ use crate::image::Image;
 use crate::launch::{exec_error, launch};
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
+use crate::private_field;
 use crate::segment::Segment;
 use crate::setup::{Identity, Installer};
 use crate::signals::Signals;
 use crate::state::{End, Group, GroupId, Process, Thread};
-use crate::private_field;
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::rpc;
 use geryon_symbols::Symbolizer;
@@ -69,8 +69,24 @@ pub fn run(options: Options) -> Result<Outcome> {
         tsc_mult: tsc_mult(),
         messages: HashSet::new(),
     };
-    m.processes.insert(pid, Process { group: None, replica: 0, memory: None, parent: None, threads: 1, guest: None });
-    m.threads.insert(pid, Thread { pid, ..Thread::default() });
+    m.processes.insert(
+        pid,
+        Process {
+            group: None,
+            replica: 0,
+            memory: None,
+            parent: None,
+            threads: 1,
+            guest: None,
+        },
+    );
+    m.threads.insert(
+        pid,
+        Thread {
+            pid,
+            ..Thread::default()
+        },
+    );
     let result = m.serve(&signals);
     if result.is_err() || m.outcome == Some(Outcome::Diverged) {
         m.kill_all();
@@ -78,7 +94,8 @@ pub fn run(options: Options) -> Result<Outcome> {
     m.reap();
     signals.restore();
     result?;
-    m.outcome.context("the program vanished without an exit status")
+    m.outcome
+        .context("the program vanished without an exit status")
 }
 
 fn become_subreaper() {
@@ -193,7 +210,9 @@ impl Monitor {
             Stop::Event(_, Event::Seccomp) => self.on_call(pid),
             Stop::Event(_, Event::Stop(signal)) => self.on_group_stop(pid, signal),
             Stop::Signal(_, signal) => self.on_signal(pid, signal),
-            Stop::Syscall(_) | Stop::Event(_, Event::Other(_)) => Stopped(pid).resume(0).map_err(Into::into),
+            Stop::Syscall(_) | Stop::Event(_, Event::Other(_)) => {
+                Stopped(pid).resume(0).map_err(Into::into)
+            }
         };
         // A thread that was killed between its stop and our answer reports its end next.
         match result {
@@ -207,15 +226,40 @@ impl Monitor {
         let is_process = tgid_of(new).is_none_or(|t| t == new);
         let creator_pid = self.threads[&creator].pid;
         if is_process {
-            let parent = self.processes.get(&creator_pid).and_then(|p| Some((p.group?, p.replica)));
+            let parent = self
+                .processes
+                .get(&creator_pid)
+                .and_then(|p| Some((p.group?, p.replica)));
             let replica = parent.map_or(0, |p| p.1);
-            self.processes.insert(new, Process { group: None, replica, memory: None, parent, threads: 1, guest: None });
-            self.threads.insert(new, Thread { pid: new, ..Thread::default() });
+            self.processes.insert(
+                new,
+                Process {
+                    group: None,
+                    replica,
+                    memory: None,
+                    parent,
+                    threads: 1,
+                    guest: None,
+                },
+            );
+            self.threads.insert(
+                new,
+                Thread {
+                    pid: new,
+                    ..Thread::default()
+                },
+            );
         } else {
             if let Some(p) = self.processes.get_mut(&creator_pid) {
                 p.threads += 1;
             }
-            self.threads.insert(new, Thread { pid: creator_pid, ..Thread::default() });
+            self.threads.insert(
+                new,
+                Thread {
+                    pid: creator_pid,
+                    ..Thread::default()
+                },
+            );
         }
         if self.early.remove(&new) {
             Stopped(new).resume(0).ok();
@@ -226,14 +270,18 @@ impl Monitor {
 
     fn on_end(&mut self, tid: Pid, end: End) {
         self.early.remove(&tid);
-        let Some(thread) = self.threads.remove(&tid) else { return };
+        let Some(thread) = self.threads.remove(&tid) else {
+            return;
+        };
         if thread.pid != tid {
             if let Some(p) = self.processes.get_mut(&thread.pid) {
                 p.threads -= 1;
             }
             return;
         }
-        let Some(p) = self.processes.remove(&tid) else { return };
+        let Some(p) = self.processes.remove(&tid) else {
+            return;
+        };
         self.threads.retain(|_, t| t.pid != tid);
         match p.group {
             Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, end),
@@ -243,7 +291,10 @@ impl Monitor {
                     || "it died before it could be executed".to_owned(),
                     |e| std::io::Error::from_raw_os_error(e).to_string(),
                 );
-                eprintln!("geryon: {}: cannot be executed: {e}", self.options.program.display());
+                eprintln!(
+                    "geryon: {}: cannot be executed: {e}",
+                    self.options.program.display()
+                );
                 self.outcome = Some(Outcome::Exited(126));
             }
             None if tid == self.root => {
@@ -259,7 +310,9 @@ impl Monitor {
     /// The message of a failed exec, if that is how the program ended.
     pub(crate) fn on_member_end(&mut self, id: GroupId, replica: usize, pid: Pid, end: End) {
         let root = self.root;
-        let Some(g) = self.groups.get_mut(&id) else { return };
+        let Some(g) = self.groups.get_mut(&id) else {
+            return;
+        };
         g.members[replica] = None;
         g.ends[replica] = Some(end);
         if replica == g.leader {
@@ -284,16 +337,20 @@ impl Monitor {
         // A follower may end before its leader: an exit is confirmed before it happens. That it
         // ended where the leader did not shows as a missing confirmation.
         self.compare_ends(id);
-        if let Some(g) = self.groups.get(&id) {
-            if g.members.iter().all(Option::is_none) && g.leader_gone.is_some() {
-                self.groups.remove(&id);
-            }
+        if let Some(g) = self.groups.get(&id)
+            && g.members.iter().all(Option::is_none)
+            && g.leader_gone.is_some()
+        {
+            self.groups.remove(&id);
         }
     }
 
     /// A vfork's child has ended without exec.
     fn on_guest_end(&mut self, id: GroupId, replica: usize, end: End) {
-        let follows = self.groups.get(&id).is_some_and(|g| g.leader != replica && g.members[replica].is_some());
+        let follows = self
+            .groups
+            .get(&id)
+            .is_some_and(|g| g.leader != replica && g.members[replica].is_some());
         if matches!(end, End::Killed(_)) && follows && !self.dropped.contains(&replica) {
             self.lost(id, replica, end);
         }
@@ -309,8 +366,12 @@ impl Monitor {
 
     /// Once leader and followers are gone: did they end alike?
     fn compare_ends(&mut self, id: GroupId) {
-        let Some(g) = self.groups.get(&id) else { return };
-        let Some(End::Exited(a)) = g.ends[g.leader] else { return };
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        let Some(End::Exited(a)) = g.ends[g.leader] else {
+            return;
+        };
         let differs = g.ends.iter().enumerate().find_map(|(r, e)| match e {
             Some(End::Exited(b)) if *b != a && !self.dropped.contains(&r) => Some((r, *b)),
             _ => None,
@@ -328,7 +389,10 @@ impl Monitor {
             self.threads.remove(&former);
         }
         self.threads.retain(|tid, t| t.pid != pid || *tid == pid);
-        self.threads.entry(pid).or_insert(Thread { pid, ..Thread::default() });
+        self.threads.entry(pid).or_insert(Thread {
+            pid,
+            ..Thread::default()
+        });
         self.exec_pipe = None;
         tracee.finish_syscall()?;
         let old = self.processes.get_mut(&pid).map(|p| {
@@ -361,7 +425,9 @@ impl Monitor {
 
     /// The leader has replaced its program: the old program's followers are over.
     fn leave_group(&mut self, id: GroupId, replica: usize) {
-        let Some(g) = self.groups.get_mut(&id) else { return };
+        let Some(g) = self.groups.get_mut(&id) else {
+            return;
+        };
         g.members[replica] = None;
         g.ends[replica] = Some(End::Exited(0));
         g.leader_gone = Some(Instant::now());
@@ -380,10 +446,15 @@ impl Monitor {
         let tracee = Stopped(pid);
         let start = tracee.regs()?;
         let replicas = self.options.replicas;
-        let alive = (0..replicas).filter(|r| !self.dropped.contains(&(*r as usize))).fold(0, |m, r| m | 1 << r);
+        let alive = (0..replicas)
+            .filter(|r| !self.dropped.contains(&(*r as usize)))
+            .fold(0, |m, r| m | 1 << r);
         let leader = self.processes.get(&pid).map_or(0, |p| p.replica);
         let segment = Segment::new(replicas, alive, leader as u32)?;
-        segment.header().leader_pid.store(pid as u32, Ordering::Release);
+        segment
+            .header()
+            .leader_pid
+            .store(pid as u32, Ordering::Release);
         let memory = RemoteMemory::open(pid)?;
         let identity = Identity {
             replica: leader as u32,
@@ -393,15 +464,30 @@ impl Monitor {
             verify: self.options.verify.code(),
             tsc_mult: self.tsc_mult,
         };
-        let mut installer = Installer { tracee, memory: &memory, image: &self.image, start };
+        let mut installer = Installer {
+            tracee,
+            memory: &memory,
+            image: &self.image,
+            start,
+        };
         installer.install(&segment, identity)?;
         let mut areas = code::Areas::default();
         let (maps, taken) = maps(pid)?;
-        let glibc = maps.iter().any(|m| self.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
+        let glibc = maps
+            .iter()
+            .any(|m| self.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
         installer.prepare_stack(glibc)?;
         if self.options.patch {
             for map in &maps {
-                code::patch(tracee, &memory, &self.image, &mut self.plans, &mut areas, map, &taken)?;
+                code::patch(
+                    tracee,
+                    &memory,
+                    &self.image,
+                    &mut self.plans,
+                    &mut areas,
+                    map,
+                    &taken,
+                )?;
             }
         }
         let gate = self.image.symbol("geryon_blocking_syscall");
@@ -417,13 +503,37 @@ impl Monitor {
             let copy = installer.copy()?;
             members[r] = Some(copy);
             let copied = RemoteMemory::open(copy)?;
-            Installer { tracee: Stopped(copy), memory: &copied, image: &self.image, start }
-                .become_copy(Identity { replica: r as u32, ..identity }, mask)?;
+            Installer {
+                tracee: Stopped(copy),
+                memory: &copied,
+                image: &self.image,
+                start,
+            }
+            .become_copy(
+                Identity {
+                    replica: r as u32,
+                    ..identity
+                },
+                mask,
+            )?;
             self.processes.insert(
                 copy,
-                Process { group: Some(id), replica: r, memory: Some(copied), parent: None, threads: 1, guest: None },
+                Process {
+                    group: Some(id),
+                    replica: r,
+                    memory: Some(copied),
+                    parent: None,
+                    threads: 1,
+                    guest: None,
+                },
             );
-            self.threads.insert(copy, Thread { pid: copy, ..Thread::default() });
+            self.threads.insert(
+                copy,
+                Thread {
+                    pid: copy,
+                    ..Thread::default()
+                },
+            );
         }
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
@@ -431,7 +541,8 @@ impl Monitor {
         }
         self.apply_sabotage(&members)?;
         let resumed: Vec<Pid> = members.iter().flatten().copied().collect();
-        self.groups.insert(id, group(segment, members, leader, areas));
+        self.groups
+            .insert(id, group(segment, members, leader, areas));
         for p in resumed {
             Stopped(p).resume(0)?;
         }
@@ -440,7 +551,9 @@ impl Monitor {
 
     fn apply_sabotage(&self, members: &[Option<Pid>]) -> Result<()> {
         if let Some(s) = self.options.sabotage {
-            let Some(pid) = members.get(s.replica as usize).copied().flatten() else { return Ok(()) };
+            let Some(pid) = members.get(s.replica as usize).copied().flatten() else {
+                return Ok(());
+            };
             if let Some(m) = self.processes.get(&pid).and_then(|p| p.memory.as_ref()) {
                 m.write(private_field!(sabotage), &s.what.to_le_bytes())?;
                 m.set_word(private_field!(sabotage_at), s.at)?;
@@ -454,7 +567,11 @@ impl Monitor {
         let tracee = Stopped(tid);
         let mut regs = tracee.regs()?;
         let pid = self.threads[&tid].pid;
-        if self.processes.get(&pid).is_some_and(|p| p.group.is_none() && p.parent.is_none()) {
+        if self
+            .processes
+            .get(&pid)
+            .is_some_and(|p| p.group.is_none() && p.parent.is_none())
+        {
             // Before the first exec: the launching child's own calls.
             return Ok(tracee.resume(0)?);
         }
@@ -462,7 +579,11 @@ impl Monitor {
             return self.on_rpc(tid, pid, regs);
         }
         if self.image.contains(regs.rip) {
-            bail!("the agent made an unexpected system call {} at {:#x}", regs.orig_rax, regs.rip);
+            bail!(
+                "the agent made an unexpected system call {} at {:#x}",
+                regs.orig_rax,
+                regs.rip
+            );
         }
         regs.rax = regs.orig_rax;
         regs.orig_rax = u64::MAX;
@@ -529,9 +650,22 @@ impl Monitor {
         self.memory(pid)?;
         let p = &self.processes[&pid];
         let memory = p.memory.as_ref().expect("opened above");
-        let Some(g) = p.group.and_then(|g| self.groups.get_mut(&g)) else { return Ok(()) };
-        for map in maps.iter().filter(|m| m.start < address + len && m.end > address) {
-            code::patch(Stopped(tid), memory, &self.image, &mut self.plans, &mut g.areas, map, &taken)?;
+        let Some(g) = p.group.and_then(|g| self.groups.get_mut(&g)) else {
+            return Ok(());
+        };
+        for map in maps
+            .iter()
+            .filter(|m| m.start < address + len && m.end > address)
+        {
+            code::patch(
+                Stopped(tid),
+                memory,
+                &self.image,
+                &mut self.plans,
+                &mut g.areas,
+                map,
+                &taken,
+            )?;
         }
         Ok(())
     }
@@ -542,7 +676,9 @@ impl Monitor {
             return Ok(-1);
         };
         let next = self.next_group;
-        let Some(pg) = self.groups.get_mut(&parent) else { return Ok(-1) };
+        let Some(pg) = self.groups.get_mut(&parent) else {
+            return Ok(-1);
+        };
         let n = pg.members.len();
         let leader = pg.leader;
         let alive = pg.segment.header().alive.load(Ordering::Acquire);
@@ -551,12 +687,18 @@ impl Monitor {
         if id == next {
             self.next_group += 1;
             let segment = Segment::new(n as u32, alive, leader as u32)?;
-            self.groups.insert(id, group(segment, vec![None; n], leader, areas));
+            self.groups
+                .insert(id, group(segment, vec![None; n], leader, areas));
         }
-        let Some(g) = self.groups.get_mut(&id) else { return Ok(-1) };
+        let Some(g) = self.groups.get_mut(&id) else {
+            return Ok(-1);
+        };
         g.members[replica] = Some(pid);
         if replica == g.leader {
-            g.segment.header().leader_pid.store(pid as u32, Ordering::Release);
+            g.segment
+                .header()
+                .leader_pid
+                .store(pid as u32, Ordering::Release);
         }
         let mut path = g.segment.path().into_bytes();
         path.push(0);
@@ -589,10 +731,16 @@ fn group(segment: Segment, members: Vec<Option<Pid>>, leader: usize, areas: code
 }
 
 fn is_gone(e: &anyhow::Error) -> bool {
-    e.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) == Some(libc::ESRCH)
+    e.downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::raw_os_error)
+        == Some(libc::ESRCH)
 }
 
 fn tgid_of(tid: Pid) -> Option<Pid> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    text.lines().find_map(|l| l.strip_prefix("Tgid:"))?.trim().parse().ok()
+    text.lines()
+        .find_map(|l| l.strip_prefix("Tgid:"))?
+        .trim()
+        .parse()
+        .ok()
 }

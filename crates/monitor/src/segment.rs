@@ -2,7 +2,9 @@
 
 use crate::image::memfd;
 use anyhow::{Context, Result};
-use geryon_abi::layout::{ABI_VERSION, Header, RingControl, SEGMENT_BYTES, HEADER_BYTES, MAX_THREADS, RING_STRIDE};
+use geryon_abi::layout::{
+    ABI_VERSION, HEADER_BYTES, Header, MAX_THREADS, RING_STRIDE, RingControl, SEGMENT_BYTES,
+};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +22,8 @@ impl Segment {
     /// When memory or descriptors are short.
     pub fn new(replicas: u32, alive: u32, leader: u32) -> Result<Segment> {
         let file = memfd("geryon-log")?;
-        file.set_len(SEGMENT_BYTES).context("sizing the log segment")?;
+        file.set_len(SEGMENT_BYTES)
+            .context("sizing the log segment")?;
         // SAFETY: a new mapping at an address that the kernel chooses.
         let base = unsafe {
             libc::mmap(
@@ -35,7 +38,10 @@ impl Segment {
         if base == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error()).context("mapping the log segment");
         }
-        let segment = Segment { file, base: base.cast() };
+        let segment = Segment {
+            file,
+            base: base.cast(),
+        };
         // SAFETY: the header lies at the start of the mapping, zeroed, seen by nobody else yet.
         unsafe {
             let h = base.cast::<Header>();
@@ -57,7 +63,12 @@ impl Segment {
     pub fn ring(&self, slot: usize) -> &RingControl {
         assert!(slot < MAX_THREADS);
         // SAFETY: inside the mapping; all fields are atomic.
-        unsafe { &*self.base.add((HEADER_BYTES + RING_STRIDE * slot as u64) as usize).cast::<RingControl>() }
+        unsafe {
+            &*self
+                .base
+                .add((HEADER_BYTES + RING_STRIDE * slot as u64) as usize)
+                .cast::<RingControl>()
+        }
     }
 
     /// Path under which a traced process opens the segment.
@@ -68,13 +79,16 @@ impl Segment {
     /// Take a replica out: nobody waits for it any more. Its words change, so that a leader which is
     /// just going to sleep on one of them wakes up.
     pub fn drop_replica(&self, replica: usize) {
-        self.header().alive.fetch_and(!(1 << replica), Ordering::SeqCst);
+        self.header()
+            .alive
+            .fetch_and(!(1 << replica), Ordering::SeqCst);
         for slot in 0..MAX_THREADS {
             let ring = self.ring(slot);
             if ring.head.load(Ordering::Acquire) == 0 {
                 continue;
             }
-            ring.follower_sleeps.fetch_and(!(1 << replica), Ordering::SeqCst);
+            ring.follower_sleeps
+                .fetch_and(!(1 << replica), Ordering::SeqCst);
             let line = &ring.followers[replica];
             for word in [&line.ack, &line.tail] {
                 word.store(u64::MAX, Ordering::SeqCst);
@@ -120,4 +134,3 @@ macro_rules! private_field {
             + std::mem::offset_of!(geryon_abi::layout::Private, $field) as u64
     };
 }
-

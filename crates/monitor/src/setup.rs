@@ -15,7 +15,6 @@ const AT_IGNORE: u64 = 1;
 const AT_SYSINFO_EHDR: u64 = 33;
 const O_RDWR: u64 = 2;
 const O_CLOEXEC: u64 = 0o2_000_000;
-const PROT_R: u64 = 1;
 const PROT_RW: u64 = 3;
 const PROT_RX: u64 = 5;
 const MAP_SHARED: u64 = 1;
@@ -71,7 +70,15 @@ impl Installer<'_> {
         self.map_anonymous(gate, PRIVATE_BASE, PRIVATE_BYTES)?;
         self.map_anonymous(gate, BLOCKS_BASE, BLOCK_BYTES * MAX_THREADS as u64)?;
         let fd = self.open(gate, &segment.path())?;
-        self.map(gate, SEGMENT_BASE, SEGMENT_BYTES, PROT_RW, MAP_SHARED | MAP_NORESERVE, fd, 0)?;
+        self.map(
+            gate,
+            SEGMENT_BASE,
+            SEGMENT_BYTES,
+            PROT_RW,
+            MAP_SHARED | MAP_NORESERVE,
+            fd,
+            0,
+        )?;
         self.call(gate, libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close")?;
         self.identify(id)?;
         Ok(())
@@ -81,7 +88,15 @@ impl Installer<'_> {
         let i = self.image;
         let fd = self.open(at, &fd_path(&i.memfd))?;
         self.map(at, AGENT_BASE, i.code, PROT_RX, MAP_PRIVATE, fd, 0)?;
-        self.map(at, AGENT_BASE + i.code, i.len - i.code, PROT_RW, MAP_PRIVATE, fd, i.code)?;
+        self.map(
+            at,
+            AGENT_BASE + i.code,
+            i.len - i.code,
+            PROT_RW,
+            MAP_PRIVATE,
+            fd,
+            i.code,
+        )?;
         self.call(at, libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close")?;
         Ok(())
     }
@@ -91,11 +106,25 @@ impl Installer<'_> {
         let mut bytes = path.as_bytes().to_vec();
         bytes.push(0);
         self.memory.write(scratch, &bytes)?;
-        self.call(at, libc::SYS_open, [scratch, O_RDWR | O_CLOEXEC, 0, 0, 0, 0], "open the monitor's memory")
+        self.call(
+            at,
+            libc::SYS_open,
+            [scratch, O_RDWR | O_CLOEXEC, 0, 0, 0, 0],
+            "open the monitor's memory",
+        )
     }
 
     #[allow(clippy::too_many_arguments)] // the arguments of mmap
-    fn map(&self, at: u64, address: u64, len: u64, prot: u64, flags: u64, fd: u64, offset: u64) -> Result<()> {
+    fn map(
+        &self,
+        at: u64,
+        address: u64,
+        len: u64,
+        prot: u64,
+        flags: u64,
+        fd: u64,
+        offset: u64,
+    ) -> Result<()> {
         let args = [address, len, prot, flags | MAP_FIXED_NOREPLACE, fd, offset];
         let got = self.call(at, libc::SYS_mmap, args, "map the agent")?;
         if got != address {
@@ -105,7 +134,15 @@ impl Installer<'_> {
     }
 
     fn map_anonymous(&self, at: u64, address: u64, len: u64) -> Result<()> {
-        self.map(at, address, len, PROT_RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, u64::MAX, 0)
+        self.map(
+            at,
+            address,
+            len,
+            PROT_RW,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+            u64::MAX,
+            0,
+        )
     }
 
     fn call(&self, at: u64, nr: i64, args: [u64; 6], what: &str) -> Result<u64> {
@@ -131,7 +168,10 @@ impl Installer<'_> {
         m.set_word(private_field!(tsc_mult), id.tsc_mult)?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
         word32(private_field!(cores), cores)?;
-        word32(private_field!(spin_turns), if id.replicas <= cores { 60 } else { 1 })?;
+        word32(
+            private_field!(spin_turns),
+            if id.replicas <= cores { 60 } else { 1 },
+        )?;
         self.take_identity(id)?;
         let block = block_address(0);
         m.set_word(block + block_field!(this), block)?;
@@ -145,11 +185,21 @@ impl Installer<'_> {
     /// What differs between the copies.
     fn take_identity(&self, id: Identity) -> Result<()> {
         let m = self.memory;
-        let r = if id.replica == id.leader { role::LEADER } else { role::FOLLOWER };
+        let r = if id.replica == id.leader {
+            role::LEADER
+        } else {
+            role::FOLLOWER
+        };
         m.write(private_field!(replica), &id.replica.to_le_bytes())?;
         m.write(private_field!(role), &r.to_le_bytes())?;
-        m.write(private_field!(own_pid), &(self.tracee.0 as u32).to_le_bytes())?;
-        m.write(block_address(0) + block_field!(own_tid), &(self.tracee.0 as u32).to_le_bytes())?;
+        m.write(
+            private_field!(own_pid),
+            &(self.tracee.0 as u32).to_le_bytes(),
+        )?;
+        m.write(
+            block_address(0) + block_field!(own_tid),
+            &(self.tracee.0 as u32).to_le_bytes(),
+        )?;
         Ok(())
     }
 
@@ -201,11 +251,11 @@ impl Installer<'_> {
         for i in 0..words {
             m.set_word(new + 8 * i, m.word(rsp + 8 * i)?)?;
         }
-        let mut at = new - 4096;
-        // The strings must survive: put them where nothing else grows, above the stack pointer.
-        at = self.place_strings(at, &strings, new + 8 * words)?;
-        let _ = at;
-        m.write(private_field!(env_injected), &(INJECTED_ENV as u32).to_le_bytes())?;
+        self.place_strings(&strings, new + 8 * words)?;
+        m.write(
+            private_field!(env_injected),
+            &(INJECTED_ENV as u32).to_le_bytes(),
+        )?;
         m.set_word(private_field!(envp), new + 8 * (argc + 2))?;
         self.start.rsp = new;
         self.tracee.set_regs(&self.start)?;
@@ -213,7 +263,7 @@ impl Installer<'_> {
     }
 
     /// Strings go into the private structure's page range, behind the structure.
-    fn place_strings(&self, _hint: u64, strings: &[String], slots: u64) -> Result<u64> {
+    fn place_strings(&self, strings: &[String], slots: u64) -> Result<()> {
         let mut at = PRIVATE_BASE + PRIVATE_BYTES / 2;
         for (i, s) in strings.iter().enumerate() {
             let mut bytes = s.as_bytes().to_vec();
@@ -222,7 +272,7 @@ impl Installer<'_> {
             self.memory.set_word(slots + 8 * i as u64, at)?;
             at += bytes.len() as u64;
         }
-        Ok(at)
+        Ok(())
     }
 
     fn user_tunables(&self, envp: u64, end: u64) -> Result<String> {
@@ -244,7 +294,12 @@ impl Installer<'_> {
     pub fn copy(&self) -> Result<Pid> {
         let gate = self.image.symbol("geryon_blocking_syscall");
         let flags = (libc::CLONE_FILES | libc::CLONE_FS) as u64;
-        let pid = self.call(gate, libc::SYS_clone, [flags, 0, 0, 0, 0, 0], "copy the program")? as Pid;
+        let pid = self.call(
+            gate,
+            libc::SYS_clone,
+            [flags, 0, 0, 0, 0, 0],
+            "copy the program",
+        )? as Pid;
         loop {
             match geryon_tracee::wait_for(pid).context("waiting for the copy")? {
                 Stop::Event(_, Event::Stop(_)) => return Ok(pid),
@@ -257,14 +312,6 @@ impl Installer<'_> {
             }
         }
     }
-
-    /// Map a trampoline area in the program.
-    ///
-    /// # Errors
-    /// When the address is taken.
-    pub fn map_area(&self, address: u64, len: u64) -> Result<bool> {
-        map_area(self.tracee, self.image, address, len)
-    }
 }
 
 /// Map a trampoline area at `address`; false when something is there already.
@@ -273,7 +320,14 @@ impl Installer<'_> {
 /// When the thread dies.
 pub fn map_area(tracee: Stopped, image: &Image, address: u64, len: u64) -> Result<bool> {
     let gate = image.symbol("geryon_blocking_syscall");
-    let args = [address, len, PROT_RX & !2 | PROT_R, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, u64::MAX, 0];
+    let args = [
+        address,
+        len,
+        PROT_RX,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+        u64::MAX,
+        0,
+    ];
     let got = tracee.remote_syscall(gate, libc::SYS_mmap, args)?;
     if got > 0 && got as u64 != address {
         tracee.remote_syscall(gate, libc::SYS_munmap, [got as u64, len, 0, 0, 0, 0])?;
@@ -285,6 +339,10 @@ pub fn map_area(tracee: Stopped, image: &Image, address: u64, len: u64) -> Resul
 /// ordered. Later settings win, so the user's own come first.
 fn injected(user: &str) -> Vec<String> {
     const OURS: &str = "glibc.malloc.mxfast=0:glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864:glibc.pthread.rseq=0:glibc.pthread.stack_cache_size=1099511627776";
-    let joined = if user.is_empty() { OURS.to_owned() } else { format!("{user}:{OURS}") };
+    let joined = if user.is_empty() {
+        OURS.to_owned()
+    } else {
+        format!("{user}:{OURS}")
+    };
     vec![format!("GLIBC_TUNABLES={joined}"), "GERYON=1".to_owned()]
 }

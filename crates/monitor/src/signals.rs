@@ -1,11 +1,11 @@
 //! Signals: those that the monitor itself receives, and those of the replicas.
 
+use crate::block_field;
 use crate::run::Monitor;
 use crate::state::{Crash, GroupId};
-use crate::block_field;
 use anyhow::Result;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
-use geryon_abi::layout::{BLOCKS_BASE, BLOCK_BYTES, MAX_PENDING, MAX_THREADS};
+use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS};
 use geryon_tracee::{Pid, Stopped, signal_thread};
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
@@ -55,11 +55,17 @@ impl Signals {
 
     /// Wait for news of tracees; a signal that a person sent to the monitor is returned.
     pub fn wait(&self, limit: Duration) -> Option<i32> {
-        let t = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+        let t = libc::timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        };
         // SAFETY: plain call with local structures.
         let (s, info) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            (libc::sigtimedwait(&raw const self.set, &raw mut info, &raw const t), info)
+            (
+                libc::sigtimedwait(&raw const self.set, &raw mut info, &raw const t),
+                info,
+            )
         };
         // What a terminal sends (SI_KERNEL) has reached the leader as well.
         (s > 0 && s != libc::SIGCHLD && info.si_code <= 0).then_some(s)
@@ -68,7 +74,13 @@ impl Signals {
     /// As before.
     pub fn restore(&self) {
         // SAFETY: plain call.
-        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.original, std::ptr::null_mut()) };
+        unsafe {
+            libc::sigprocmask(
+                libc::SIG_SETMASK,
+                &raw const self.original,
+                std::ptr::null_mut(),
+            )
+        };
     }
 }
 
@@ -106,13 +118,17 @@ fn disposition(pid: Pid, signal: i32) -> Disposition {
 /// Made by the kernel at an instruction, as opposed to sent.
 fn is_fault(signal: i32, info: &[u64; 16]) -> bool {
     let code = info[1] as i32;
-    matches!(signal, libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP) && code > 0
+    matches!(
+        signal,
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP
+    ) && code > 0
 }
 
 /// The block of the thread whose GS base is given.
 fn block_of(gs_base: u64) -> Option<u64> {
     let end = BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
-    ((BLOCKS_BASE..end).contains(&gs_base) && gs_base.is_multiple_of(BLOCK_BYTES)).then_some(gs_base)
+    ((BLOCKS_BASE..end).contains(&gs_base) && gs_base.is_multiple_of(BLOCK_BYTES))
+        .then_some(gs_base)
 }
 
 impl Monitor {
@@ -121,18 +137,22 @@ impl Monitor {
         let tracee = Stopped(tid);
         let thread = self.threads[&tid].clone();
         let pid = thread.pid;
-        if let Some(mask) = thread.frame_mask {
-            if signal == libc::SIGTRAP {
-                return self.mend_mask(tid, pid, mask);
-            }
+        if let Some(mask) = thread.frame_mask
+            && signal == libc::SIGTRAP
+        {
+            return self.mend_mask(tid, pid, mask);
         }
-        if let Some(info) = thread.inject {
-            if info[0] as i32 == signal {
-                return self.finish_injection(tid, signal, &info);
-            }
+        if let Some(info) = thread.inject
+            && info[0] as i32 == signal
+        {
+            return self.finish_injection(tid, signal, &info);
         }
         let info = tracee.siginfo()?;
-        let Some((group, replica)) = self.processes.get(&pid).and_then(|p| Some((p.group?, p.replica))) else {
+        let Some((group, replica)) = self
+            .processes
+            .get(&pid)
+            .and_then(|p| Some((p.group?, p.replica)))
+        else {
             // Not replicated yet: as it would be natively.
             return Ok(tracee.resume(signal)?);
         };
@@ -152,7 +172,9 @@ impl Monitor {
                 tracee.resume(signal)?;
             }
             // Nobody has to repeat it.
-            Disposition::Caught if self.options.replicas == 1 && !self.in_agent(tid)? => tracee.resume(signal)?,
+            Disposition::Caught if self.options.replicas == 1 && !self.in_agent(tid)? => {
+                tracee.resume(signal)?
+            }
             Disposition::Caught => self.queue(tid, pid, &info)?,
         }
         Ok(())
@@ -202,7 +224,13 @@ impl Monitor {
     }
 
     /// Load the application's state from the agent's frame, then deliver.
-    pub(crate) fn deliver(&mut self, tid: Pid, pid: Pid, frame_at: u64, info_at: u64) -> Result<()> {
+    pub(crate) fn deliver(
+        &mut self,
+        tid: Pid,
+        pid: Pid,
+        frame_at: u64,
+        info_at: u64,
+    ) -> Result<()> {
         let tracee = Stopped(tid);
         let mut regs = tracee.regs()?;
         let m = self.memory(pid)?;
@@ -324,13 +352,24 @@ impl Monitor {
         }
         // Fatal: the others decide whether the program or this replica is at fault.
         let slot = block.map_or(0, |b| ((b - BLOCKS_BASE) / BLOCK_BYTES) as u32);
-        let crash = Crash { replica, tid, slot, signal, pc: regs.rip, address: info[2], when: Instant::now() };
+        let crash = Crash {
+            replica,
+            tid,
+            slot,
+            signal,
+            pc: regs.rip,
+            address: info[2],
+            when: Instant::now(),
+        };
         self.on_crash(group, crash)
     }
 
     pub(crate) fn on_group_stop(&mut self, tid: Pid, signal: i32) -> Result<()> {
         let tracee = Stopped(tid);
-        if matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) {
+        if matches!(
+            signal,
+            libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU
+        ) {
             return Ok(tracee.listen()?);
         }
         Ok(tracee.resume(0)?)

@@ -6,7 +6,7 @@ use crate::block_field;
 use crate::run::Monitor;
 use crate::state::GroupId;
 use anyhow::Result;
-use geryon_abi::layout::{BLOCKS_BASE, BLOCK_BYTES, wait};
+use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, wait};
 use geryon_tracee::Pid;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -105,7 +105,11 @@ impl Monitor {
     pub(crate) fn watch(&mut self) -> Result<()> {
         self.decide_reports()?;
         self.decide_crashes()?;
-        if self.watch.last.is_some_and(|l| l.elapsed() < Duration::from_millis(500)) {
+        if self
+            .watch
+            .last
+            .is_some_and(|l| l.elapsed() < Duration::from_millis(500))
+        {
             return Ok(());
         }
         self.watch.last = Some(Instant::now());
@@ -122,7 +126,11 @@ impl Monitor {
         if self.outcome.is_none() {
             return;
         }
-        for g in self.groups.values().filter(|g| g.members[g.leader].is_none()) {
+        for g in self
+            .groups
+            .values()
+            .filter(|g| g.members[g.leader].is_none())
+        {
             let settled = g.leader_gone.is_none_or(|t| t.elapsed() > STUCK);
             for p in g.members.iter().flatten().filter(|_| settled) {
                 geryon_tracee::kill(*p, libc::SIGKILL);
@@ -131,10 +139,16 @@ impl Monitor {
     }
 
     fn watch_group(&mut self, id: GroupId) -> Result<()> {
-        let Some(g) = self.groups.get(&id) else { return Ok(()) };
+        let Some(g) = self.groups.get(&id) else {
+            return Ok(());
+        };
         let leader = g.leader;
-        let members: Vec<(usize, Pid)> =
-            g.members.iter().enumerate().filter_map(|(r, p)| Some((r, (*p)?))).collect();
+        let members: Vec<(usize, Pid)> = g
+            .members
+            .iter()
+            .enumerate()
+            .filter_map(|(r, p)| Some((r, (*p)?)))
+            .collect();
         let gone = g.leader_gone;
         if self.leader_hangs(id, leader, &members) {
             return self.stuck(id, leader, "computes without end where the others went on");
@@ -147,23 +161,38 @@ impl Monitor {
             let ticks = cpu_ticks(pid);
             let events = views.iter().map(|v| v.events).sum();
             let now = Instant::now();
-            let seen = self.watch.seen.entry(pid).or_insert(Seen { events, since: now, ticks });
+            let seen = self.watch.seen.entry(pid).or_insert(Seen {
+                events,
+                since: now,
+                ticks,
+            });
             if seen.events != events {
-                *seen = Seen { events, since: now, ticks };
+                *seen = Seen {
+                    events,
+                    since: now,
+                    ticks,
+                };
                 continue;
             }
             let (since, used) = (seen.since, ticks.saturating_sub(seen.ticks));
             if since.elapsed() < STUCK {
                 continue;
             }
-            let Some(g) = self.groups.get(&id) else { return Ok(()) };
-            let has_record = |v: &View| g.segment.ring(v.slot as usize).head.load(Ordering::Acquire) > v.pos;
+            let Some(g) = self.groups.get(&id) else {
+                return Ok(());
+            };
+            let has_record =
+                |v: &View| g.segment.ring(v.slot as usize).head.load(Ordering::Acquire) > v.pos;
             let in_agent = |v: &View| {
                 matches!(v.waiting, wait::TURN | wait::VALUE | wait::DIVERGED)
                     || (v.waiting == wait::RECORD && !has_record(v))
             };
-            let blocked = views.iter().all(|v| in_agent(v) || v.waiting == wait::KERNEL);
-            let due = views.iter().any(|v| matches!(v.waiting, wait::TURN | wait::VALUE));
+            let blocked = views
+                .iter()
+                .all(|v| in_agent(v) || v.waiting == wait::KERNEL);
+            let due = views
+                .iter()
+                .any(|v| matches!(v.waiting, wait::TURN | wait::VALUE));
             let behind = views.iter().any(&has_record);
             if blocked && (due || behind) && g.reports.iter().all(|r| r.replica != replica) {
                 self.stuck(id, replica, "waits for an event that never comes in it")?;
@@ -181,33 +210,53 @@ impl Monitor {
     /// Does the leader's thread use processor time without an event while every follower's thread
     /// has come to the next one?
     fn leader_hangs(&mut self, id: GroupId, leader: usize, members: &[(usize, Pid)]) -> bool {
-        let Some((_, leader_pid)) = members.iter().find(|(r, _)| *r == leader).copied() else { return false };
+        let Some((_, leader_pid)) = members.iter().find(|(r, _)| *r == leader).copied() else {
+            return false;
+        };
         let lead = self.views(leader_pid);
         let ticks = cpu_ticks(leader_pid);
-        let followers: Vec<Vec<View>> =
-            members.iter().filter(|(r, _)| *r != leader).map(|(_, p)| self.views(*p)).collect();
-        let Some(g) = self.groups.get(&id) else { return false };
+        let followers: Vec<Vec<View>> = members
+            .iter()
+            .filter(|(r, _)| *r != leader)
+            .map(|(_, p)| self.views(*p))
+            .collect();
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
         let ahead = |v: &View| {
             let head = g.segment.ring(v.slot as usize).head.load(Ordering::Acquire);
             !followers.is_empty()
                 && followers.iter().all(|f| {
-                    f.iter().any(|x| x.slot == v.slot && x.waiting == wait::RECORD && x.pos >= head)
+                    f.iter()
+                        .any(|x| x.slot == v.slot && x.waiting == wait::RECORD && x.pos >= head)
                 })
         };
         let waited_for = lead.iter().any(|v| v.waiting == wait::NONE && ahead(v));
         let events = lead.iter().map(|v| v.events).sum();
         let now = Instant::now();
-        let seen = self.watch.seen.entry(leader_pid).or_insert(Seen { events, since: now, ticks });
+        let seen = self.watch.seen.entry(leader_pid).or_insert(Seen {
+            events,
+            since: now,
+            ticks,
+        });
         if !waited_for || seen.events != events {
-            *seen = Seen { events, since: now, ticks };
+            *seen = Seen {
+                events,
+                since: now,
+                ticks,
+            };
         }
         ticks.saturating_sub(seen.ticks) > SPARE_TICKS
     }
 
     /// Reports whose verdict is possible by now.
     fn decide_reports(&mut self) -> Result<()> {
-        let ready: Vec<GroupId> =
-            self.groups.iter().filter(|(_, g)| !g.reports.is_empty()).map(|(i, _)| *i).collect();
+        let ready: Vec<GroupId> = self
+            .groups
+            .iter()
+            .filter(|(_, g)| !g.reports.is_empty())
+            .map(|(i, _)| *i)
+            .collect();
         for id in ready {
             self.judge_reports(id, UNDECIDED)?;
         }
@@ -215,8 +264,12 @@ impl Monitor {
     }
 
     fn decide_crashes(&mut self) -> Result<()> {
-        let ready: Vec<GroupId> =
-            self.groups.iter().filter(|(_, g)| !g.crashes.is_empty()).map(|(i, _)| *i).collect();
+        let ready: Vec<GroupId> = self
+            .groups
+            .iter()
+            .filter(|(_, g)| !g.crashes.is_empty())
+            .map(|(i, _)| *i)
+            .collect();
         for id in ready {
             self.judge_crashes(id, STUCK)?;
         }

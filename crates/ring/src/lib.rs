@@ -27,7 +27,10 @@ impl Ring {
     /// that stay mapped as long as the value is used.
     #[inline(always)]
     pub const unsafe fn at(control: u64) -> Ring {
-        Ring { control: control as *const RingControl, slots: (control + 4096) as *const AtomicU64 }
+        Ring {
+            control: control as *const RingControl,
+            slots: (control + 4096) as *const AtomicU64,
+        }
     }
 
     /// The ring of thread group `slot` at the address that every replica uses.
