@@ -1,4 +1,5 @@
 // build:
+// order: clocks
 // exit: 12
 // deterministic
 // Proves: exit() in a thread ends the program while others block and compute.

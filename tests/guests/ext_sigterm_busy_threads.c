@@ -1,4 +1,5 @@
 // build:
+// order: clocks
 // send: SIGTERM
 // Proves: SIGTERM from outside, during locking in four threads, is handled at
 // the same logical point in all replicas: the handler's count ends the loops.

@@ -1,5 +1,5 @@
 // build:
-// beyond
+// order: clocks
 // deterministic
 // Proves: fork from a thread while others lock and allocate: the child has one
 // thread, its allocator works.

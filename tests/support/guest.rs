@@ -15,6 +15,7 @@
 //! | `// varies` | natively the output differs from run to run (checked) |
 //! | `// beyond` | plain loads decide: right, or stopped with a report |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
+//! | `// order: clocks` | run with that `--order`: its threads never block |
 //! | `// replicas: 1` | a documented limit: not run with more replicas |
 //! | `// native: skip` | passes under Geryon only |
 //! | `// Proves: ...` | what it is good for; required |
@@ -133,6 +134,11 @@ impl Guest {
                 "deterministic" => guest.deterministic = true,
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
+                "order" => {
+                    guest
+                        .env
+                        .insert("GERYON_ORDER".to_owned(), value.to_owned());
+                }
                 "replicas" => guest.most = value.parse().map_err(|_| "replicas: a number")?,
                 "refused" => guest.refused = Some(value.trim().to_owned()),
                 "native" if value == "skip" => guest.geryon_only = true,

@@ -126,8 +126,9 @@ const LOOK_NS: u64 = 50_000_000;
 /// Processor time after which a thread that has the turn, and that others wait for, loses it
 /// although it has come to no hand-over: it may be spinning on a word that another thread is to
 /// change. From there to its next call it runs beside the others, in every replica; what it shares
-/// with them by plain memory in that time is not repeated exactly.
-const SPIN_NS: u64 = 3_000_000_000;
+/// with them in that time is not repeated exactly. So long, because a compressor's thread may well
+/// compute for half a minute between two calls; programs whose threads spin want `--order clocks`.
+const SPIN_NS: u64 = 60_000_000_000;
 
 /// The thread that has the turn, as a waiting one sees it.
 #[derive(Default)]
