@@ -67,6 +67,10 @@ pub fn maps(pid: i32) -> Result<(Vec<CodeMap>, Vec<Range>)> {
 #[derive(Clone, Default)]
 pub struct Areas {
     by_code: HashMap<(u64, u64), u64>,
+    /// What the leader found mapped at an address and length: followers map the same. (Wrong for a
+    /// follower that is late when the leader has mapped another file there since: the bytes are
+    /// compared before they are overwritten.)
+    pub mapped: HashMap<(u64, u64), Vec<CodeMap>>,
     /// (area address, length, original pcs).
     pub pcs: HashMap<u64, u64>,
 }

@@ -646,17 +646,23 @@ impl Monitor {
         if !self.options.patch {
             return Ok(());
         }
-        let (maps, taken) = maps(pid)?;
         self.memory(pid)?;
         let p = &self.processes[&pid];
         let memory = p.memory.as_ref().expect("opened above");
         let Some(g) = p.group.and_then(|g| self.groups.get_mut(&g)) else {
             return Ok(());
         };
-        for map in maps
-            .iter()
-            .filter(|m| m.start < address + len && m.end > address)
-        {
+        let known = g.areas.mapped.get(&(address, len)).filter(|_| p.replica != g.leader);
+        let (found, taken) = match known {
+            Some(known) => (known.clone(), Vec::new()),
+            None => {
+                let (mut all, taken) = maps(pid)?;
+                all.retain(|m| m.start < address + len && m.end > address);
+                g.areas.mapped.insert((address, len), all.clone());
+                (all, taken)
+            }
+        };
+        for map in &found {
             code::patch(
                 Stopped(tid),
                 memory,
