@@ -652,7 +652,11 @@ impl Monitor {
         let Some(g) = p.group.and_then(|g| self.groups.get_mut(&g)) else {
             return Ok(());
         };
-        let known = g.areas.mapped.get(&(address, len)).filter(|_| p.replica != g.leader);
+        let known = g
+            .areas
+            .mapped
+            .get(&(address, len))
+            .filter(|_| p.replica != g.leader);
         let (found, taken) = match known {
             Some(known) => (known.clone(), Vec::new()),
             None => {
