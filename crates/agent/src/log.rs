@@ -136,6 +136,12 @@ pub fn get(mut b: Here) -> u64 {
     w
 }
 
+/// Follower: has the leader logged a signal as the next record?
+pub fn signal_is_next(mut b: Here) -> bool {
+    b.limit = b.limit.max(ring(b).head());
+    b.pos < b.limit && kind_of(ring(b).slot(b.pos).load(Ordering::Relaxed)) == kind::SIGNAL
+}
+
 /// Follower: the first word of the next record; turns are taken on the way.
 #[inline(always)]
 pub fn first(b: Here) -> u64 {

@@ -553,6 +553,10 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
         input(frame, row);
     } else if leads() {
         wait_in_kernel(b, frame, row, args);
+    } else if crate::log::signal_is_next(b) {
+        // The leader's handler ran while it waited here.
+        let first = get(b);
+        raise::follow_signal_before(b, first, frame);
     } else {
         // A follower must not sleep for ever on a wake-up that its own history may not have:
         // it wakes by itself now and then, which futex(2) allows.
@@ -586,18 +590,15 @@ fn wait_in_kernel(mut b: Here, frame: &mut Frame, row: &Row, args: [u64; 6]) {
         if !raise::pending(b) {
             continue;
         }
-        if b.suspend == 0 {
-            // Not a logged operation: wake up spuriously; the next safe point takes the signal.
-            frame.rax = 0;
-            return;
-        }
         if !leads() {
             continue;
         }
-        b.interrupted_rsp = frame.rsp;
-        b.interrupted_suspend = b.suspend;
-        b.suspend = 0;
-        b.ordered = 1;
+        if b.suspend != 0 {
+            b.interrupted_rsp = frame.rsp;
+            b.interrupted_suspend = b.suspend;
+            b.suspend = 0;
+            b.ordered = 1;
+        }
         match raise::interrupted(b, r) {
             Some(shown) => frame.rax = shown as u64,
             None => {
