@@ -204,12 +204,15 @@ fn changed() {
 
 /// Follower: a TURN record was read (its first word is `w`): wait for it.
 pub fn take(mut b: Here, w: u64) {
-    b.released = b.pos - 1;
+    let start = b.pos - 1;
     remember(b, w);
-    changed();
     let number = geryon_abi::record::low_of(w);
     let forced = geryon_abi::record::detail_of(w) != 0;
     let (slot, pos) = (get(b) as usize, get(b));
+    // Only now: a record that the leader published in two parts (its ring was full) makes `get`
+    // wait, and that notes another position.
+    b.released = start;
+    changed();
     let before = block_at(slot);
     let mut patience = Patience::new();
     announce(
