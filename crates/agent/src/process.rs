@@ -17,6 +17,7 @@ use geryon_abi::row::Row;
 
 const NR_CLOSE: u64 = 3;
 const NR_MMAP: u64 = 9;
+const NR_PAUSE: u64 = 34;
 const NR_GETPID: u64 = 39;
 const NR_CLONE: u64 = 56;
 const NR_WAIT4: u64 = 61;
@@ -223,6 +224,14 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         );
     } else {
         let b = block();
+        let next = crate::log::peek(b);
+        if kind_of(next) != kind::END || short_of(next) != row.nr {
+            // The exec has succeeded, and this slot has another user already: the monitor is about
+            // to end this process, which must not read what is not its own.
+            loop {
+                real(NR_PAUSE, [0; 6]);
+            }
+        }
         let first = first_word(b);
         remember(b, first);
         finish(b, frame, row, first);
