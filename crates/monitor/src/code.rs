@@ -125,7 +125,10 @@ pub fn patch(
                     break;
                 }
             }
-            let Some(a) = found else { return Ok(()) };
+            let Some(a) = found else {
+                not_rewritten(map, "no free addresses within reach for its trampolines");
+                return Ok(());
+            };
             areas.by_code.insert(key, a);
             a
         }
@@ -164,11 +167,21 @@ pub fn patch(
     if !as_planned(memory, &planned, bias, &range)? {
         // The file has changed since it was mapped, or was mapped with changes: leave it alone;
         // its calls trap one by one.
+        not_rewritten(map, "it differs in memory from the file");
         return Ok(());
     }
     write_all(memory, map, &emitted.writes)?;
     areas.pcs.extend(emitted.pc_map.iter().copied());
     Ok(())
+}
+
+/// Calls of code that is not rewritten still trap; its locks and atomics are not ordered, and the user
+/// is to know.
+fn not_rewritten(map: &CodeMap, why: &str) {
+    eprintln!(
+        "geryon: {} is not rewritten ({why}): its calls are slow, its locks are not ordered",
+        map.path.display()
+    );
 }
 
 /// Do the bytes in memory equal those that the plan was made from?
