@@ -92,11 +92,13 @@ pub fn patch(
     let Some(planned) = plans.of(&map.path) else {
         return Ok(());
     };
-    let Some(vaddr) = planned.vaddr_of(map.offset) else {
+    let Some((vaddr, segment_end)) = planned.vaddr_of(map.offset) else {
         return Ok(());
     };
     let bias = map.start.wrapping_sub(vaddr);
-    let range = vaddr..vaddr + (map.end - map.start);
+    // ld.so first maps a library's whole extent; past the segment's end lie the gaps between
+    // segments, where the file may have no bytes to read.
+    let range = vaddr..segment_end.min(vaddr + (map.end - map.start));
     if let Some(e) = planned.errno_location.filter(|e| range.contains(e)) {
         memory.set_word(
             private_field!(orig) + 8 * ERRNO_LOCATION as u64,
@@ -261,11 +263,11 @@ fn candidates(start: u64, end: u64, len: u64, taken: &[(u64, u64)]) -> Vec<u64> 
 }
 
 impl Planned {
-    /// Link-time address of a file offset.
-    fn vaddr_of(&self, offset: u64) -> Option<u64> {
+    /// Link-time address of a file offset, and of the end of what its segment has in the file.
+    fn vaddr_of(&self, offset: u64) -> Option<(u64, u64)> {
         self.loads
             .iter()
             .find(|(o, _, n)| (o & !4095) <= offset && offset < o + n)
-            .map(|(o, v, _)| offset.wrapping_sub(*o).wrapping_add(*v))
+            .map(|(o, v, n)| (offset.wrapping_sub(*o).wrapping_add(*v), v + n))
     }
 }
