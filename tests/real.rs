@@ -26,8 +26,13 @@ const STDOUT: &str = "stdout";
 #[test]
 fn real_programs() {
     support::no_core_files();
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("real");
-    inputs::make(&folder);
+    let (name, size) = if settings::short() {
+        ("real-short", inputs::SHORT)
+    } else {
+        ("real", inputs::USUAL)
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(name);
+    inputs::make(&folder, &size);
     let mut verdicts = Verdicts::default();
     let _load = Load::from_settings();
     for case in CASES.iter().filter(|c| settings::selected(c.name)) {

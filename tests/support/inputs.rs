@@ -5,12 +5,28 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::Command;
 
-/// Length of the big text.
-const TEXT_BYTES: usize = 8 << 20;
+/// How much the inputs hold.
+pub struct Size {
+    /// Length of the big text.
+    pub text_bytes: usize,
+    /// The synthetic clip is CIF; as long as an encoder needs to use its threads.
+    pub frames: usize,
+}
+
+/// What the tests take unless told otherwise.
+pub const USUAL: Size = Size {
+    text_bytes: 8 << 20,
+    frames: 100,
+};
+/// For many repetitions: still several blocks for four threads.
+pub const SHORT: Size = Size {
+    text_bytes: 3 << 20,
+    frames: 30,
+};
 /// Length of the small text.
 const SMALL_BYTES: usize = 256 << 10;
-/// The synthetic clip: CIF, as long as an encoder needs to use its threads.
-const CLIP: (usize, usize, usize) = (352, 288, 100);
+/// Width and height of the clip.
+const CLIP: (usize, usize) = (352, 288);
 /// Commits in the repository.
 const COMMITS: u32 = 40;
 /// Files in the tree that is packed.
@@ -49,8 +65,8 @@ fn text(bytes: usize, seed: u64) -> Vec<u8> {
 }
 
 /// A moving gradient with noise and a square, in YUV4MPEG2.
-fn clip(path: &Path) -> std::io::Result<()> {
-    let (width, height, frames) = CLIP;
+fn clip(path: &Path, frames: usize) -> std::io::Result<()> {
+    let (width, height) = CLIP;
     let mut out = BufWriter::new(File::create(path)?);
     let mut random = Random(77);
     writeln!(out, "YUV4MPEG2 W{width} H{height} F25:1 Ip A1:1 C420jpeg")?;
@@ -125,7 +141,7 @@ done
 "#;
 
 /// Makes all inputs in `folder` unless they are complete.
-pub fn make(folder: &Path) {
+pub fn make(folder: &Path, size: &Size) {
     if folder.join(COMPLETE).exists() {
         return;
     }
@@ -134,9 +150,9 @@ pub fn make(folder: &Path) {
             fs::remove_dir_all(folder)?;
         }
         fs::create_dir_all(folder)?;
-        fs::write(folder.join("text"), text(TEXT_BYTES, 1))?;
+        fs::write(folder.join("text"), text(size.text_bytes, 1))?;
         fs::write(folder.join("small"), text(SMALL_BYTES, 2))?;
-        clip(&folder.join("clip.y4m"))?;
+        clip(&folder.join("clip.y4m"), size.frames)?;
         picture(&folder.join("picture.ppm"))?;
         tree(&folder.join("tree"))?;
         let count = COMMITS.to_string();

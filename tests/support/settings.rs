@@ -8,6 +8,7 @@
 //! | `NATIVE_ONLY=1` | no Geryon at all: are the tests themselves right? |
 //! | `TASKSET=0` | everything on these cores |
 //! | `LOAD=1` | busy loops on all cores meanwhile |
+//! | `SHORT=1` | smaller inputs for the real programs, for many repetitions |
 //! | `LIMIT_S=n` | what counts as a hang |
 //! | `GERYON_BIN=path` | another binary than the one cargo just built |
 
@@ -52,6 +53,11 @@ pub fn replicas(usual: &[u32]) -> Vec<u32> {
             .unwrap_or_else(|_| panic!("REPLICAS={list}"))
     };
     list.split(',').map(parse).collect()
+}
+
+/// Smaller inputs?
+pub fn short() -> bool {
+    flag("SHORT")
 }
 
 /// How often each run is repeated.

@@ -1,15 +1,15 @@
 //! Calls that the table describes completely: inputs and outputs.
 
+use crate::compare::expect;
 use crate::gate::{real, real_blocking};
 use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
 use crate::marshal::{self, Before};
 use crate::raise;
 use crate::state::{Here, block, leads, private};
-use crate::stop::diverged;
 use crate::wait::{announce, announce_end};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{verify, wait, why};
-use geryon_abi::record::{kind, kind_of, short_of, word};
+use geryon_abi::layout::{verify, wait};
+use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::Row;
 
 /// Bits of a completion record's detail.
@@ -44,41 +44,7 @@ pub fn input(frame: &mut Frame, row: &Row) {
         let result = execute(row.nr as u64, args);
         complete(b, frame, row, kind::CALL, Some(digest), result, &before);
     } else {
-        let start = b.pos;
-        let first = begin_record(b, frame);
-        let theirs = get(b);
-        if kind_of(first) != kind::CALL || short_of(first) != row.nr {
-            diverged(
-                why::KIND,
-                start,
-                [
-                    word(kind::CALL, 0, row.nr, 0),
-                    digest,
-                    args[0],
-                    args[1],
-                    args[2],
-                    args[3],
-                    args[4],
-                    args[5],
-                ],
-            );
-        }
-        if theirs != digest {
-            diverged(
-                why::DIGEST,
-                start,
-                [
-                    word(kind::CALL, 0, row.nr, 0),
-                    digest,
-                    args[0],
-                    args[1],
-                    args[2],
-                    args[3],
-                    args[4],
-                    args[5],
-                ],
-            );
-        }
+        let (first, []) = expect(b, frame, kind::CALL, row.nr, digest, &args);
         finish(b, frame, row, first);
     }
 }
@@ -125,21 +91,7 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
         }
         true
     } else {
-        let start = b.pos;
-        let first = begin_record(b, frame);
-        let theirs = get(b);
-        let mine = [
-            ours, digest, args[0], args[1], args[2], args[3], args[4], args[5],
-        ];
-        if kind_of(first) != kind::BEGIN || short_of(first) != nr {
-            diverged(why::KIND, start, mine);
-        }
-        for _ in 0..6 {
-            get(b);
-        }
-        if theirs != digest {
-            diverged(why::DIGEST, start, mine);
-        }
+        expect::<6>(b, frame, kind::BEGIN, nr, digest, &args);
         acknowledge(b);
         false
     }
@@ -147,7 +99,7 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
 
 /// Execute a call in the leader; interruptions without a signal for the program are hidden.
 pub fn execute(nr: u64, args: [u64; 6]) -> i64 {
-    if never_blocks(nr) {
+    if never_blocks(nr, &args) {
         return real(nr, args);
     }
     let b = block();
@@ -170,28 +122,17 @@ pub fn execute(nr: u64, args: [u64; 6]) -> i64 {
     }
 }
 
-/// Calls that answer at once, whatever happens: the watchdog need not know of them.
-fn never_blocks(nr: u64) -> bool {
-    matches!(
-        nr,
-        39 | 102
-            | 104
-            | 107
-            | 108
-            | 110
-            | 186
-            | 228
-            | 96
-            | 201
-            | 4
-            | 5
-            | 6
-            | 8
-            | 21
-            | 63
-            | 98
-            | 309
-    )
+/// Calls that answer at once, whatever happens: the watchdog need not know of them, and in serial
+/// order the thread keeps its turn. (A thread that wakes others with each row that it has done would
+/// otherwise hand its turn to and fro with each.)
+fn never_blocks(nr: u64, args: &[u64; 6]) -> bool {
+    const FUTEX: u64 = crate::enter::nr::FUTEX;
+    match nr {
+        FUTEX => !crate::thread::waits(args),
+        4 | 5 | 6 | 8 | 21 | 39 | 63 | 96 | 98 | 102 | 104 | 107 | 108 | 110 | 186 | 201 | 228
+        | 309 => true,
+        _ => false,
+    }
 }
 
 /// Leader: log the end of a call and set the result.

@@ -8,6 +8,7 @@
 pub mod atomic;
 pub mod call;
 pub mod clock;
+pub mod compare;
 pub mod digest;
 pub mod enter;
 pub mod gate;
@@ -23,3 +24,4 @@ pub mod state;
 pub mod stop;
 pub mod thread;
 pub mod wait;
+mod xmm;

@@ -2,8 +2,9 @@
 //! leader's addresses.
 
 use crate::clock::MEMORY;
+use crate::compare::expect;
 use crate::gate::{real, rpc};
-use crate::log::{get, publish, put, remember};
+use crate::log::{publish, put, remember};
 use crate::marshal;
 use crate::raise;
 use crate::state::{block, header, leads, private};
@@ -12,7 +13,7 @@ use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{MAX_REPLICAS, rpc as number, touches_reserved, wait, why};
-use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
+use geryon_abi::record::{kind, low_of, word};
 use geryon_abi::row::Row;
 
 const NR_MMAP: u64 = 9;
@@ -71,24 +72,8 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         result
     } else {
         let start = b.pos;
-        let first = crate::call::begin_record(b, frame);
-        let (theirs, result) = (get(b), get(b) as i64);
-        let ours = [
-            word(kind::MEMORY, 0, row.nr, 0),
-            digest,
-            args[0],
-            args[1],
-            args[2],
-            args[3],
-            args[4],
-            args[5],
-        ];
-        if kind_of(first) != kind::MEMORY || short_of(first) != row.nr {
-            diverged(why::KIND, start, ours);
-        }
-        if theirs != digest {
-            diverged(why::DIGEST, start, ours);
-        }
+        let (first, [result]) = expect(b, frame, kind::MEMORY, row.nr, digest, &args);
+        let result = result as i64;
         crate::log::verified(b);
         let tick = low_of(first);
         MEMORY.await_turn(tick);
@@ -99,7 +84,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
                     why::LOCAL,
                     start,
                     [
-                        ours[0],
+                        word(kind::MEMORY, 0, row.nr, 0),
                         digest,
                         own as u64,
                         result as u64,

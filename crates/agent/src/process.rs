@@ -1,6 +1,7 @@
 //! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
 
 use crate::call::{self, begin, begin_record, complete, execute, finish, rendezvous};
+use crate::compare::{self, same_kind};
 use crate::digest::Digest;
 use crate::gate::{real, rpc};
 use crate::log::{first as first_word, get, register_barrier, remember, resume_stream};
@@ -8,6 +9,7 @@ use crate::marshal::{self, Before};
 use crate::memory::await_file_maps;
 use crate::raise;
 use crate::state::{block, block_at, leads, private};
+use crate::stop::diverged;
 use crate::thread::{alone, greet};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
@@ -90,18 +92,7 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     let own = crate::thread::start_in(&child, slot, keep, true);
     // The child is done with this memory.
     block_at(slot).free.store(1, Ordering::Release);
-    let b = block();
-    if executes {
-        complete(b, frame, row, kind::END, None, own, &Before::default());
-    } else {
-        let first = first_word(b);
-        remember(b, first);
-        let shown = crate::log::peek(b) as i64;
-        if shown > 0 && own > 0 {
-            adopt(shown as u32, own as u32);
-        }
-        finish(b, frame, row, first);
-    }
+    parent(frame, row, executes, own, false);
 }
 
 /// fork, and clone without shared memory.
@@ -122,22 +113,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
         child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
         return;
     }
-    let b = block();
-    if executes {
-        complete(b, frame, row, kind::END, None, own, &Before::default());
-    } else {
-        let first = first_word(b);
-        remember(b, first);
-        let shown = crate::log::peek(b) as i64;
-        if shown > 0 && own > 0 {
-            adopt(shown as u32, own as u32);
-        } else if own > 0 {
-            // The leader's fork failed: take ours back.
-            real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
-            real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
-        }
-        finish(b, frame, row, first);
-    }
+    parent(frame, row, executes, own, true);
     if flags & CLONE_PARENT_SETTID != 0 && (frame.rax as i64) > 0 && row.nr as u64 == NR_CLONE {
         let (at, tid) = (args[2], frame.rax as u32);
         crate::gate::guarded(|| {
@@ -145,6 +121,26 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
             unsafe { (at as *mut u32).write(tid) }
         });
     }
+}
+
+/// The parent's end of fork and vfork: the leader shows its child's id, a follower notes which of
+/// its own that is. `runs`: the child has its own memory and may run still.
+fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
+    let b = block();
+    if executes {
+        return complete(b, frame, row, kind::END, None, own, &Before::default());
+    }
+    let first = first_word(b);
+    remember(b, first);
+    let shown = crate::log::peek(b) as i64;
+    if shown > 0 && own > 0 {
+        adopt(shown as u32, own as u32);
+    } else if own > 0 && runs {
+        // The leader's fork failed: take ours back.
+        real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
+        real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
+    }
+    finish(b, frame, row, first);
 }
 
 /// First steps of a forked child: its own group's segment, its own identity.
@@ -291,21 +287,11 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
         let value = begin_record(b, frame);
         let first = first_word(b);
         let theirs = get(b);
-        let ours = [
-            word(kind::CALL, 0, row.nr, 0),
-            digest,
-            args[0],
-            args[1],
-            args[2],
-            args[3],
-            0,
-            0,
-        ];
-        if kind_of(value) != kind::VALUE || short_of(value) != row.nr {
-            crate::stop::diverged(why::KIND, at, ours);
-        }
+        let shown = [args[0], args[1], args[2], args[3], 0, 0];
+        let ours = compare::call(kind::CALL, row.nr, digest, &shown);
+        same_kind(at, value, word(kind::VALUE, 0, row.nr, 0), ours);
         if theirs != digest {
-            crate::stop::diverged(why::DIGEST, at, ours);
+            diverged(why::DIGEST, at, ours);
         }
         let gone = geryon_abi::record::low_of(value);
         if gone != 0

@@ -3,16 +3,14 @@
 //! the end of a call), and every replica's thread has its monitor-made delivery there.
 
 use crate::call::{after, begin_record};
+use crate::compare::same_kind;
 use crate::gate::{guarded, real, rpc_on_user_stack};
 use crate::log::{get, publish, put, remember};
 use crate::state::{Here, block, leads};
-use crate::stop::diverged;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{
-    Interruption, MAX_INTERRUPTIONS, MAX_PENDING, Siginfo, rpc as number, why,
-};
-use geryon_abi::record::{detail_of, kind, kind_of, short_of, word};
+use geryon_abi::layout::{Interruption, MAX_INTERRUPTIONS, MAX_PENDING, Siginfo, rpc as number};
+use geryon_abi::record::{detail_of, kind, word};
 use geryon_abi::row::Row;
 
 const NR_RT_SIGACTION: u64 = 13;
@@ -156,9 +154,7 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
     } else {
         let at = b.pos;
         let theirs = begin_record(b, frame);
-        if kind_of(theirs) != kind::CALL || short_of(theirs) != row.nr {
-            diverged(why::KIND, at, [first, 0, uc, 0, 0, 0, 0, 0]);
-        }
+        same_kind(at, theirs, first, [first, 0, uc, 0, 0, 0, 0, 0]);
         set_mask();
         detail_of(theirs) & after::SIGNAL != 0
     };

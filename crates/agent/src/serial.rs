@@ -7,7 +7,7 @@
 //! The record TURN says which turn this is, and whose it was before, up to which position of that
 //! thread's ring. A follower's thread takes the turn when the one before has come to that position.
 
-use crate::log::{get, put, remember};
+use crate::log::{get, publish, put, remember};
 use crate::state::{Here, block_at, leads, private};
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
@@ -33,8 +33,26 @@ static LAST_POS: AtomicU64 = AtomicU64::new(0);
 static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Number of the present turn.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
-/// Follower: changes whenever something changes that a turn waits for.
-static EVENTS: AtomicU32 = AtomicU32::new(0);
+/// Follower: where the thread whose turn comes next waits, by the turn's number.
+static NEXT: [Place; PLACES] = [const {
+    Place {
+        events: AtomicU32::new(0),
+        sleepers: AtomicU32::new(0),
+    }
+}; PLACES];
+const PLACES: usize = 64;
+
+/// A place to wait.
+struct Place {
+    /// Changes whenever something changes that is waited for here.
+    events: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+/// Only one thread can be next: nobody else need wake up.
+fn place_of(number: u32) -> &'static Place {
+    &NEXT[number as usize % PLACES]
+}
 
 /// Is this process run serially?
 #[inline(always)]
@@ -78,7 +96,7 @@ pub fn acquire(b: Here) {
     let mut forced = 0;
     let mut holder = Holder::default();
     WAITING.fetch_add(1, Ordering::SeqCst);
-    let mut patience = Patience::new();
+    let mut patience = Patience::long();
     announce(wait::TURN, &TURN as *const AtomicU32 as u64, 0);
     loop {
         let now = TURN.load(Ordering::SeqCst);
@@ -116,6 +134,8 @@ pub fn acquire(b: Here) {
         put(b, slot);
         put(b, pos);
         remember(b, w);
+        // At once: followers run what comes now while we do, not when we come to the next record.
+        publish(b);
     }
     // A thread whose death came before this turn is really gone for whoever looks at its id word.
     await_exits();
@@ -194,11 +214,14 @@ pub fn pause(mut b: Here) {
     changed();
 }
 
+/// (A turn taken meanwhile says so itself, to the thread behind it: a number that is out of date
+/// here wakes nobody who would have to see this change.)
 fn changed() {
     fence(Ordering::SeqCst);
-    EVENTS.fetch_add(1, Ordering::SeqCst);
-    if private().sleepers.load(Ordering::SeqCst) != 0 {
-        wake_at(&EVENTS as *const AtomicU32 as u64, false);
+    let next = place_of(NUMBER.load(Ordering::SeqCst).wrapping_add(1));
+    next.events.fetch_add(1, Ordering::SeqCst);
+    if next.sleepers.load(Ordering::SeqCst) != 0 {
+        wake_at(&raw const next.events as u64, false);
     }
 }
 
@@ -214,30 +237,28 @@ pub fn take(mut b: Here, w: u64) {
     b.released = start;
     changed();
     let before = block_at(slot);
-    let mut patience = Patience::new();
+    let mut patience = Patience::long();
     announce(
         wait::TURN,
         &NUMBER as *const AtomicU32 as u64,
         number as u64,
     );
+    let place = place_of(number);
     loop {
-        let seen = EVENTS.load(Ordering::SeqCst);
+        let seen = place.events.load(Ordering::SeqCst);
         let ready = NUMBER.load(Ordering::SeqCst) == number.wrapping_sub(1)
             && (released_at(before) == pos || (forced && position(before) == pos));
         if ready {
             break;
         }
         if patience.spend() {
-            private().sleepers.fetch_add(1, Ordering::SeqCst);
-            if EVENTS.load(Ordering::SeqCst) == seen {
+            place.sleepers.fetch_add(1, Ordering::SeqCst);
+            if place.events.load(Ordering::SeqCst) == seen {
                 // Who is robbed of its turn tells nobody where it is.
-                sleep_at_most(
-                    &EVENTS as *const AtomicU32 as u64,
-                    seen,
-                    if forced { LOOK_NS / 50 } else { LOOK_NS },
-                );
+                let limit = if forced { LOOK_NS / 50 } else { LOOK_NS };
+                sleep_at_most(&raw const place.events as u64, seen, limit);
             }
-            private().sleepers.fetch_sub(1, Ordering::SeqCst);
+            place.sleepers.fetch_sub(1, Ordering::SeqCst);
         }
     }
     announce_end();
@@ -264,12 +285,12 @@ pub fn yield_turn(b: Here) {
         release(b);
         acquire(b);
         put(b, w);
-        crate::log::publish(b);
+        publish(b);
     } else {
         let at = b.pos;
         let theirs = crate::log::first(b);
         if theirs != w {
-            crate::stop::diverged(geryon_abi::layout::why::KIND, at, [w, 0, 0, 0, 0, 0, 0, 0]);
+            crate::stop::diverged(geryon_abi::layout::why::KIND, at, crate::compare::plain(w));
         }
     }
 }

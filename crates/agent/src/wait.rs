@@ -2,7 +2,7 @@
 //! waits for is in shared memory (another replica stores it) or in this process.
 
 use crate::gate::real;
-use crate::state::{block, private};
+use crate::state::{Here, block, private};
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -28,17 +28,49 @@ pub fn adapt(threads: u32) {
     p.spin_turns.store(turns, Ordering::Relaxed);
 }
 
+/// The same where waits are long: what is waited for is another thread's stretch of computation.
+const YIELD_TURNS_LONG: u32 = 2;
+
 /// How long one has waited already.
-#[derive(Default)]
 pub struct Patience {
     turns: u32,
+    yields: u32,
 }
 
 impl Patience {
     /// Start.
     #[inline(always)]
     pub const fn new() -> Patience {
-        Patience { turns: 0 }
+        Patience {
+            turns: 0,
+            yields: YIELD_TURNS,
+        }
+    }
+
+    /// Start a wait for another replica: as patient as the last ones of this thread were worth.
+    pub fn learned(b: Here) -> Patience {
+        Patience {
+            turns: 0,
+            yields: b.yields,
+        }
+    }
+
+    /// Such a wait has ended: learn from it.
+    pub fn learn(&self, mut b: Here) {
+        let spin = private().spin_turns.load(Ordering::Relaxed);
+        b.yields = if self.turns > spin + self.yields {
+            self.yields / 2
+        } else {
+            (self.yields * 2 + 1).min(YIELD_TURNS)
+        };
+    }
+
+    /// Start a wait that will be long.
+    pub const fn long() -> Patience {
+        Patience {
+            turns: 0,
+            yields: YIELD_TURNS_LONG,
+        }
     }
 
     /// Wait a moment; true when it is time to sleep in the kernel instead.
@@ -51,7 +83,7 @@ impl Patience {
                 spin_loop();
             }
             false
-        } else if self.turns <= spin + YIELD_TURNS {
+        } else if self.turns <= spin + self.yields {
             real(NR_SCHED_YIELD, [0; 6]);
             false
         } else {

@@ -1,6 +1,10 @@
-//! Rewriting the code of a process: which files are mapped where, and writing the plan's bytes.
+//! Rewriting the code of a process: where its trampolines go, and writing the plan's bytes.
+//!
+//! The first replica that has a file mapped at an address works out what to write there
+//! ([`Rewrite`]); the others, whose layout is the same, get the same bytes.
 
 use crate::image::Image;
+use crate::maps::{AddressSpace, CodeMap};
 use crate::plans::{Planned, Plans};
 use crate::private_field;
 use crate::setup::map_area;
@@ -8,153 +12,218 @@ use anyhow::Result;
 use geryon_abi::layout::ERRNO_LOCATION;
 use geryon_tracee::{RemoteMemory, Stopped};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 /// Room for one `jmp [rip]` with its address.
 const STUB_BYTES: u64 = 16;
+/// Changes that lie closer than this are read and written as one piece: a call costs as much as
+/// copying about two pages, and a page that is not changed had better stay shared with the file.
+const GAP: u64 = 2048;
 
-/// One executable file mapping of a process.
-#[derive(Clone, Debug)]
-pub struct CodeMap {
-    /// First address.
-    pub start: u64,
-    /// One past the last.
-    pub end: u64,
-    /// File offset of the first byte.
-    pub offset: u64,
-    /// File.
-    pub path: PathBuf,
+/// What is written for one executable mapping.
+pub struct Rewrite {
+    path: PathBuf,
+    /// Trampolines: address (a multiple of the page size) and bytes.
+    area: (u64, Vec<u8>),
+    /// The program's code.
+    pieces: Vec<Piece>,
+    /// Words of the agent's private page.
+    words: Vec<(u64, u64)>,
 }
 
-/// A mapped range: first address, and one past the last.
-pub type Range = (u64, u64);
-
-/// Executable file mappings, all mapped ranges (to find free addresses).
-///
-/// # Errors
-/// When the process is gone.
-pub fn maps(pid: i32) -> Result<(Vec<CodeMap>, Vec<Range>)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    let (mut code, mut all) = (Vec::new(), Vec::new());
-    for line in text.lines() {
-        let mut f = line.splitn(6, ' ');
-        let (Some(range), Some(perms), Some(offset)) = (f.next(), f.next(), f.next()) else {
-            continue;
-        };
-        let path = f.nth(2).unwrap_or("").trim_start();
-        let Some((a, b)) = range.split_once('-') else {
-            continue;
-        };
-        let (Ok(start), Ok(end)) = (u64::from_str_radix(a, 16), u64::from_str_radix(b, 16)) else {
-            continue;
-        };
-        all.push((start, end));
-        if perms.as_bytes()[2] == b'x' && path.starts_with('/') && !path.starts_with("/memfd:") {
-            let offset = u64::from_str_radix(offset, 16).unwrap_or(0);
-            code.push(CodeMap {
-                start,
-                end,
-                offset,
-                path: PathBuf::from(path),
-            });
-        }
-    }
-    Ok((code, all))
+/// Code at an address: the bytes that must be there, and those that replace them.
+struct Piece {
+    at: u64,
+    old: Vec<u8>,
+    new: Vec<u8>,
 }
 
-/// Where trampoline areas lie, by the start of the code they belong to: followers get theirs at
-/// the leader's addresses. Also what is needed to translate addresses for reports.
+/// What happened at one mapping call: the rewrites, if any.
+type Mapping = Rc<[Rewrite]>;
+
+/// The rewritten code of one process group, and where each replica is in it.
 #[derive(Clone, Default)]
 pub struct Areas {
-    by_code: HashMap<(u64, u64), u64>,
-    /// What the leader found mapped at an address and length: followers map the same. (Wrong for a
-    /// follower that is late when the leader has mapped another file there since: the bytes are
-    /// compared before they are overwritten.)
-    pub mapped: HashMap<(u64, u64), Vec<CodeMap>>,
-    /// (area address, length, original pcs).
-    pub pcs: HashMap<u64, u64>,
+    /// For each address and length what was mapped there, in order. A mapping call is made by
+    /// each replica once, so the n-th of one is the n-th of the others, however late.
+    mappings: HashMap<(u64, u64), Vec<Mapping>>,
+    /// How many of them each replica has had, by replica, address, length.
+    had: HashMap<(usize, u64, u64), usize>,
+    /// Addresses in trampolines and the program's own that they stand for, sorted; by the
+    /// trampolines' address.
+    pcs: std::collections::BTreeMap<u64, Rc<[(u64, u64)]>>,
 }
 
-/// Patch one mapping.
+impl Areas {
+    /// The program's own address for one in a trampoline.
+    pub fn original(&self, pc: u64) -> Option<u64> {
+        let (_, pcs) = self.pcs.range(..=pc).next_back()?;
+        let at = pcs.binary_search_by_key(&pc, |e| e.0).ok()?;
+        Some(pcs[at].1)
+    }
+
+    /// What a child keeps of its parent's: the code that is there, none of the calls to come.
+    pub fn inherited(&self) -> Areas {
+        Areas {
+            pcs: self.pcs.clone(),
+            ..Areas::default()
+        }
+    }
+
+    /// A replica that is a copy of another stands where that one stands.
+    pub fn copied(&mut self, from: usize, to: usize) {
+        self.had.retain(|(r, _, _), _| *r != to);
+        let had: Vec<_> = self
+            .had
+            .iter()
+            .filter(|((r, _, _), _)| *r == from)
+            .map(|((_, a, l), n)| ((to, *a, *l), *n))
+            .collect();
+        self.had.extend(had);
+    }
+}
+
+/// A replica of which code is rewritten.
+pub struct Target<'a> {
+    /// A thread of it at which calls can be injected.
+    pub tracee: Stopped,
+    /// Its memory.
+    pub memory: &'a RemoteMemory,
+    /// Its mappings.
+    pub space: &'a AddressSpace,
+    /// Its number.
+    pub replica: usize,
+}
+
+/// Rewrite what was mapped at an address.
 ///
 /// # Errors
 /// When the process dies on the way.
-#[allow(clippy::too_many_arguments)] // one caller; each is a different thing
-pub fn patch(
-    tracee: Stopped,
-    memory: &RemoteMemory,
+pub fn rewrite(
+    target: &Target,
+    image: &Image,
+    plans: &mut Plans,
+    areas: &mut Areas,
+    (address, len): (u64, u64),
+) -> Result<()> {
+    let had = areas.had.entry((target.replica, address, len)).or_default();
+    let n = *had;
+    *had += 1;
+    let known = areas.mappings.entry((address, len)).or_default();
+    if let Some(mapping) = known.get(n).cloned() {
+        for r in mapping.iter() {
+            if !map_area(target.tracee, image, r.area.0, r.area_len())? {
+                not_rewritten(&r.path, "its trampolines' addresses are taken");
+            } else if !r.apply(target.memory)? {
+                not_rewritten(&r.path, DIFFERS);
+            }
+        }
+        return Ok(());
+    }
+    let mut made = Vec::new();
+    for map in target.space.code(address, address + len)? {
+        made.extend(rewrite_first(target, image, plans, areas, &map)?);
+    }
+    areas
+        .mappings
+        .entry((address, len))
+        .or_default()
+        .push(made.into());
+    Ok(())
+}
+
+/// Rewrite everything that is mapped, in the first replica before its first instruction.
+///
+/// # Errors
+/// When the process dies on the way.
+pub fn rewrite_all(
+    target: &Target,
+    image: &Image,
+    plans: &mut Plans,
+    areas: &mut Areas,
+) -> Result<()> {
+    for map in target.space.code(0, u64::MAX)? {
+        rewrite_first(target, image, plans, areas, &map)?;
+    }
+    Ok(())
+}
+
+const DIFFERS: &str = "it differs in memory from the file";
+
+/// Work out what to write for one mapping, and write it.
+fn rewrite_first(
+    target: &Target,
     image: &Image,
     plans: &mut Plans,
     areas: &mut Areas,
     map: &CodeMap,
-    taken: &[(u64, u64)],
-) -> Result<()> {
+) -> Result<Option<Rewrite>> {
     let Some(planned) = plans.of(&map.path) else {
-        return Ok(());
+        // Not ELF of this machine: code that the program made itself. Its calls trap one by one,
+        // as those in anonymous memory do.
+        return Ok(None);
     };
     let Some((vaddr, segment_end)) = planned.vaddr_of(map.offset) else {
-        return Ok(());
+        return Ok(None);
     };
     let bias = map.start.wrapping_sub(vaddr);
     // ld.so first maps a library's whole extent; past the segment's end lie the gaps between
     // segments, where the file may have no bytes to read.
     let range = vaddr..segment_end.min(vaddr + (map.end - map.start));
+    let mut words = Vec::new();
     if let Some(e) = planned.errno_location.filter(|e| range.contains(e)) {
-        memory.set_word(
-            private_field!(orig) + 8 * ERRNO_LOCATION as u64,
-            e.wrapping_add(bias),
-        )?;
+        let word = private_field!(orig) + 8 * ERRNO_LOCATION as u64;
+        words.push((word, e.wrapping_add(bias)));
+        target.memory.set_word(word, e.wrapping_add(bias))?;
     }
-    if !planned
-        .plan
-        .windows
-        .iter()
-        .any(|w| range.contains(&w.start))
-    {
-        return Ok(());
+    let windows = &planned.plan.windows;
+    if !windows.iter().any(|w| range.contains(&w.start)) {
+        return Ok(None);
     }
     let stubs = (planned.plan.trampoline_len() as u64).next_multiple_of(16);
     let len = (stubs + STUB_BYTES * planned.replaced.len() as u64).next_multiple_of(4096);
-    let key = (map.start, map.end);
-    let known = areas.by_code.get(&key).copied();
-    let area = match known {
-        Some(a) if map_area(tracee, image, a, len)? => a,
-        _ => {
-            let mut found = None;
-            for a in candidates(map.start, map.end, len, taken) {
-                if map_area(tracee, image, a, len)? {
-                    found = Some(a);
-                    break;
-                }
-            }
-            let Some(a) = found else {
-                not_rewritten(map, "no free addresses within reach for its trampolines");
-                return Ok(());
-            };
-            areas.by_code.insert(key, a);
-            a
+    let mut area = None;
+    for a in candidates(map.start, map.end, len) {
+        if target.space.is_free(a, len) && map_area(target.tracee, image, a, len)? {
+            area = Some(a);
+            break;
+        }
+    }
+    let Some(area) = area else {
+        not_rewritten(
+            &map.path,
+            "no free addresses within reach for its trampolines",
+        );
+        return Ok(None);
+    };
+    let emitted = planned
+        .plan
+        .emit(bias, area, &image.entries, Some(range.clone()));
+    let mut emitted = match emitted {
+        Ok(emitted) => emitted,
+        Err(e) => {
+            not_rewritten(&map.path, &format!("{e}"));
+            return Ok(None);
         }
     };
-    let Ok(mut emitted) = planned
-        .plan
-        .emit(bias, area, &image.entries, Some(range.clone()))
-    else {
-        return Ok(());
-    };
+    let mut trampolines = std::mem::take(&mut emitted.trampolines);
     for (n, (id, at)) in planned
         .replaced
         .iter()
         .enumerate()
         .filter(|(_, (_, at))| range.contains(at))
     {
-        let stub = area + stubs + STUB_BYTES * n as u64;
+        let stub = stubs as usize + STUB_BYTES as usize * n;
         // jmp [rip]; address
-        let mut bytes = vec![0xff, 0x25, 0, 0, 0, 0];
-        bytes.extend(image.entries.hooks[usize::from(*id)].to_le_bytes());
-        memory.write(stub, &bytes)?;
+        trampolines.resize(trampolines.len().max(stub + 14), 0xcc);
+        trampolines[stub..stub + 6].copy_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
+        trampolines[stub + 6..stub + 14]
+            .copy_from_slice(&image.entries.hooks[usize::from(*id)].to_le_bytes());
         let from = at.wrapping_add(bias);
         let mut jump = vec![0xe9];
-        jump.extend((stub.wrapping_sub(from + 5) as i32).to_le_bytes());
+        jump.extend(((area + stub as u64).wrapping_sub(from + 5) as i32).to_le_bytes());
         // Nothing jumps into the old function any more: what else was planned for it is moot.
         emitted
             .writes
@@ -162,104 +231,140 @@ pub fn patch(
         emitted.writes.push((from, jump));
         emitted.writes.sort();
     }
-    memory.write(area, &emitted.trampolines)?;
-    for (id, at) in &emitted.entry_origs {
-        memory.set_word(private_field!(orig) + 8 * u64::from(*id), *at)?;
-    }
-    if !as_planned(memory, &planned, bias, &range)? {
+    words.extend(
+        emitted
+            .entry_origs
+            .iter()
+            .map(|(id, at)| (private_field!(orig) + 8 * u64::from(*id), *at)),
+    );
+    let Some(pieces) = pieces(target.memory, &planned, bias, &range, &emitted.writes) else {
         // The file has changed since it was mapped, or was mapped with changes: leave it alone;
         // its calls trap one by one.
-        not_rewritten(map, "it differs in memory from the file");
-        return Ok(());
+        not_rewritten(&map.path, DIFFERS);
+        return Ok(None);
+    };
+    let rewrite = Rewrite {
+        path: map.path.clone(),
+        area: (area, trampolines),
+        pieces,
+        words,
+    };
+    rewrite.write(target.memory)?;
+    areas.pcs.insert(area, emitted.pc_map.into());
+    Ok(Some(rewrite))
+}
+
+impl Rewrite {
+    fn area_len(&self) -> u64 {
+        (self.area.1.len() as u64).next_multiple_of(4096)
     }
-    write_all(memory, map, &emitted.writes)?;
-    areas.pcs.extend(emitted.pc_map.iter().copied());
-    Ok(())
+
+    /// Write into a replica that has the trampolines' area mapped, if the bytes there are as expected.
+    fn apply(&self, memory: &RemoteMemory) -> Result<bool> {
+        let mut found = Vec::new();
+        for p in &self.pieces {
+            found.resize(p.old.len(), 0);
+            if memory.read(p.at, &mut found).is_err() || found != p.old {
+                return Ok(false);
+            }
+        }
+        self.write(memory)?;
+        Ok(true)
+    }
+
+    fn write(&self, memory: &RemoteMemory) -> Result<()> {
+        memory.write(self.area.0, &self.area.1)?;
+        for (at, value) in &self.words {
+            memory.set_word(*at, *value)?;
+        }
+        for p in &self.pieces {
+            memory.write(p.at, &p.new)?;
+        }
+        Ok(())
+    }
 }
 
 /// Calls of code that is not rewritten still trap; its locks and atomics are not ordered, and the user
 /// is to know.
-fn not_rewritten(map: &CodeMap, why: &str) {
+fn not_rewritten(path: &std::path::Path, why: &str) {
     eprintln!(
         "geryon: {} is not rewritten ({why}): its calls are slow, its locks are not ordered",
-        map.path.display()
+        path.display()
     );
 }
 
-/// Do the bytes in memory equal those that the plan was made from?
-fn as_planned(
+/// The code around the writes before and after; None if the bytes in memory are not those that
+/// the plan was made from.
+fn pieces(
     memory: &RemoteMemory,
     planned: &Planned,
     bias: u64,
-    range: &std::ops::Range<u64>,
-) -> Result<bool> {
-    let mut text = vec![0; (range.end - range.start) as usize];
-    let from = range.start.wrapping_add(bias);
-    if memory.read(from, &mut text).is_err() {
-        return Ok(false);
-    }
-    let mut windows = planned
+    range: &Range<u64>,
+    writes: &[(u64, Vec<u8>)],
+) -> Option<Vec<Piece>> {
+    let windows = planned
         .plan
         .windows
         .iter()
         .filter(|w| range.contains(&w.start));
-    Ok(windows.all(|w| {
-        let o = (w.start - range.start) as usize;
-        text.get(o..o + w.bytes.len()) == Some(&w.bytes[..])
-    }))
-}
-
-/// Many small writes as one: read the code, change it, write it back.
-fn write_all(memory: &RemoteMemory, map: &CodeMap, writes: &[(u64, Vec<u8>)]) -> Result<()> {
-    let (Some(first), Some(last)) = (writes.first(), writes.last()) else {
-        return Ok(());
+    let mut extents: Vec<(u64, u64)> = windows
+        .clone()
+        .map(|w| (w.start.wrapping_add(bias), w.end().wrapping_add(bias)))
+        .chain(writes.iter().map(|(a, b)| (*a, a + b.len() as u64)))
+        .collect();
+    extents.sort_unstable();
+    let mut out: Vec<Piece> = Vec::new();
+    for (at, end) in joined(&extents) {
+        let mut old = vec![0; (end - at) as usize];
+        memory.read(at, &mut old).ok()?;
+        let new = old.clone();
+        out.push(Piece { at, old, new });
+    }
+    let piece_of = |out: &[Piece], at: u64| {
+        let i = out.partition_point(|p| p.at <= at) - 1;
+        (i, (at - out[i].at) as usize)
     };
-    if writes.len() < 8 {
-        for (at, bytes) in writes {
-            memory.write(*at, bytes)?;
+    for w in windows {
+        let (i, o) = piece_of(&out, w.start.wrapping_add(bias));
+        if out[i].old[o..o + w.bytes.len()] != w.bytes[..] {
+            return None;
         }
-        return Ok(());
     }
-    let start = first.0.max(map.start);
-    let end = (last.0 + last.1.len() as u64).min(map.end);
-    let mut text = vec![0; (end - start) as usize];
-    memory.read(start, &mut text)?;
     for (at, bytes) in writes {
-        let o = (at - start) as usize;
-        text[o..o + bytes.len()].copy_from_slice(bytes);
+        let (i, o) = piece_of(&out, *at);
+        out[i].new[o..o + bytes.len()].copy_from_slice(bytes);
     }
-    memory.write(start, &text)?;
-    Ok(())
+    Some(out)
 }
 
-/// Free ranges for trampolines within reach of the code, far from where the kernel puts new
+/// Sorted extents, those with a small gap between them as one.
+fn joined(extents: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut out: Vec<(u64, u64)> = Vec::new();
+    for &(start, end) in extents {
+        match out.last_mut() {
+            Some(last) if start <= last.1 + GAP => last.1 = last.1.max(end),
+            _ => out.push((start, end)),
+        }
+    }
+    out
+}
+
+/// Where trampolines might go: within reach of the code, far from where the kernel puts new
 /// mappings and from the heap behind a program's data.
-fn candidates(start: u64, end: u64, len: u64, taken: &[(u64, u64)]) -> Vec<u64> {
+fn candidates(start: u64, end: u64, len: u64) -> impl Iterator<Item = u64> {
     const GIB: u64 = 1 << 30;
     const REACH: u64 = 2 * GIB - (64 << 20);
     const LOW: u64 = 0x1_0000;
-    let free = |a: u64| a >= LOW && taken.iter().all(|(s, e)| a + len <= *s || a >= *e);
-    let mut out = Vec::new();
-    let step = 1 << 20;
+    let step = len.next_multiple_of(1 << 20);
     // First about 1 GiB below, going down; then from the lowest addresses; then above.
-    let mut a = (start & !0xfff).saturating_sub(GIB);
-    while a > LOW && a + REACH > end && out.len() < 64 {
-        if free(a) {
-            out.push(a);
-        }
-        a = a.saturating_sub((len.next_multiple_of(step)).max(step));
-    }
-    if start < REACH {
-        out.extend([LOW].into_iter().filter(|a| free(*a)));
-    }
-    let mut a = (end + GIB) & !0xfff;
-    while a + len < start + REACH && out.len() < 128 {
-        if free(a) {
-            out.push(a);
-        }
-        a += len.next_multiple_of(step);
-    }
-    out
+    let below = (1..)
+        .map_while(move |n| (start & !0xfff).checked_sub(GIB + n * step))
+        .take_while(move |a| *a > LOW && a + REACH > end);
+    let lowest = (start < REACH).then_some(LOW);
+    let above = (0..)
+        .map(move |n| ((end + GIB) & !0xfff) + n * step)
+        .take_while(move |a| a + len < start + REACH);
+    below.chain(lowest).chain(above)
 }
 
 impl Planned {
@@ -269,5 +374,41 @@ impl Planned {
             .iter()
             .find(|(o, _, n)| (o & !4095) <= offset && offset < o + n)
             .map(|(o, v, n)| (offset.wrapping_sub(*o).wrapping_add(*v), v + n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_extents_are_one_piece() {
+        assert_eq!(joined(&[]), []);
+        let near = [(10, 15), (12, 13), (15 + GAP, 16 + GAP)];
+        assert_eq!(joined(&near), [(10, 16 + GAP)]);
+        assert_eq!(joined(&[(10, 15), (16 + GAP, 17 + GAP)]).len(), 2);
+    }
+
+    #[test]
+    fn trampolines_are_within_reach_of_all_the_code() {
+        for (start, len) in [(0x40_0000u64, 0x1_0000), (0x7f00_0000_0000, 300 << 20)] {
+            let end = start + len;
+            let all: Vec<u64> = candidates(start, end, 0x5000).collect();
+            assert!(!all.is_empty());
+            for a in all {
+                let furthest = end.abs_diff(a).max(start.abs_diff(a + 0x5000));
+                assert!(furthest < 1 << 31, "{a:#x} is out of reach of {start:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_stands_where_its_source_stands() {
+        let mut areas = Areas::default();
+        areas.had.insert((1, 0x1000, 0x2000), 3);
+        areas.had.insert((2, 0x5000, 0x1000), 1);
+        areas.copied(1, 2);
+        assert_eq!(areas.had.get(&(2, 0x1000, 0x2000)), Some(&3));
+        assert_eq!(areas.had.get(&(2, 0x5000, 0x1000)), None);
     }
 }

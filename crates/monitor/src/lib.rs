@@ -4,6 +4,7 @@
 mod code;
 mod image;
 mod launch;
+mod maps;
 mod options;
 mod plans;
 mod report;
@@ -12,6 +13,7 @@ mod segment;
 mod setup;
 mod signals;
 mod state;
+mod verdict;
 mod watch;
 
 pub use options::{Options, Order, Outcome, Sabotage, Verify};

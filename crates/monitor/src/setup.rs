@@ -1,18 +1,18 @@
 //! After an exec, before the first instruction: map the agent, patch the code, make the
 //! followers as copies of the leader.
 
+mod stack;
+
 use crate::image::Image;
 use crate::segment::{Segment, fd_path};
 use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{
-    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, INJECTED_ENV, MAX_THREADS, PRIVATE_BASE,
-    PRIVATE_BYTES, SEGMENT_BASE, SEGMENT_BYTES, block_address, role,
+    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES,
+    SEGMENT_BASE, SEGMENT_BYTES, block_address, role,
 };
 use geryon_tracee::{Event, Pid, Regs, RemoteMemory, Stop, Stopped};
 
-const AT_IGNORE: u64 = 1;
-const AT_SYSINFO_EHDR: u64 = 33;
 const O_RDWR: u64 = 2;
 const O_CLOEXEC: u64 = 0o2_000_000;
 const PROT_RW: u64 = 3;
@@ -203,11 +203,26 @@ impl Installer<'_> {
         Ok(())
     }
 
-    /// Make this process one of the replicas of a group that its copy was installed for.
+    /// Copy the process, which was installed, and make the copy another replica of its group, with
+    /// the given mask of blocked signals. It is left stopped where this process stands.
     ///
     /// # Errors
-    /// When its memory cannot be written.
-    pub fn become_copy(&self, id: Identity, mask: u64) -> Result<()> {
+    /// When clone fails or the copy's memory cannot be written.
+    pub fn make_copy(&self, id: Identity, mask: u64) -> Result<(Pid, RemoteMemory)> {
+        let pid = self.clone_process()?;
+        let memory = RemoteMemory::open(pid)?;
+        Installer {
+            tracee: Stopped(pid),
+            memory: &memory,
+            image: self.image,
+            start: self.start,
+        }
+        .become_copy(id, mask)?;
+        Ok((pid, memory))
+    }
+
+    /// Make this process one of the replicas of a group that its copy was installed for.
+    fn become_copy(&self, id: Identity, mask: u64) -> Result<()> {
         // It was born while all signals were blocked for the injected call.
         self.tracee.set_mask(mask)?;
         self.take_identity(id)?;
@@ -215,83 +230,8 @@ impl Installer<'_> {
         Ok(())
     }
 
-    /// Hide the vDSO, and add our environment strings for ld.so.
-    ///
-    /// # Errors
-    /// When the stack is not as the kernel lays it out.
-    pub fn prepare_stack(&mut self, glibc: bool) -> Result<()> {
-        let m = self.memory;
-        let rsp = self.start.rsp;
-        let argc = m.word(rsp)?;
-        let envp = rsp + 8 * (argc + 2);
-        let mut end = envp;
-        while m.word(end)? != 0 {
-            end += 8;
-        }
-        let mut aux = end + 8;
-        loop {
-            let tag = m.word(aux)?;
-            if tag == 0 {
-                break;
-            }
-            if tag == AT_SYSINFO_EHDR {
-                m.set_word(aux, AT_IGNORE)?;
-            }
-            aux += 16;
-        }
-        if !glibc {
-            return Ok(());
-        }
-        let user = self.user_tunables(envp, end)?;
-        let strings = injected(&user);
-        // Everything up to the environment's NULL moves down by as many words as are added
-        // (two: the stack stays aligned); the strings lie below it.
-        let words = (end - rsp) / 8;
-        let new = rsp - 8 * INJECTED_ENV as u64;
-        for i in 0..words {
-            m.set_word(new + 8 * i, m.word(rsp + 8 * i)?)?;
-        }
-        self.place_strings(&strings, new + 8 * words)?;
-        m.write(
-            private_field!(env_injected),
-            &(INJECTED_ENV as u32).to_le_bytes(),
-        )?;
-        m.set_word(private_field!(envp), new + 8 * (argc + 2))?;
-        self.start.rsp = new;
-        self.tracee.set_regs(&self.start)?;
-        Ok(())
-    }
-
-    /// Strings go into the private structure's page range, behind the structure.
-    fn place_strings(&self, strings: &[String], slots: u64) -> Result<()> {
-        let mut at = PRIVATE_BASE + PRIVATE_BYTES / 2;
-        for (i, s) in strings.iter().enumerate() {
-            let mut bytes = s.as_bytes().to_vec();
-            bytes.push(0);
-            self.memory.write(at, &bytes)?;
-            self.memory.set_word(slots + 8 * i as u64, at)?;
-            at += bytes.len() as u64;
-        }
-        Ok(())
-    }
-
-    fn user_tunables(&self, envp: u64, end: u64) -> Result<String> {
-        let mut at = envp;
-        while at < end {
-            let s = self.memory.string(self.memory.word(at)?, 4096);
-            if let Some(v) = s.strip_prefix(b"GLIBC_TUNABLES=") {
-                return Ok(String::from_utf8_lossy(v).into_owned());
-            }
-            at += 8;
-        }
-        Ok(String::new())
-    }
-
-    /// Copy the process: the copy shares descriptors and working directory with it.
-    ///
-    /// # Errors
-    /// When clone fails.
-    pub fn copy(&self) -> Result<Pid> {
+    /// The copy shares descriptors and working directory with the process.
+    fn clone_process(&self) -> Result<Pid> {
         let gate = self.image.symbol("geryon_blocking_syscall");
         let flags = (libc::CLONE_FILES | libc::CLONE_FS) as u64;
         let pid = self.call(
@@ -304,11 +244,8 @@ impl Installer<'_> {
             match geryon_tracee::wait_for(pid).context("waiting for the copy")? {
                 Stop::Event(_, Event::Stop(_)) => return Ok(pid),
                 Stop::Exited(..) | Stop::Killed(..) => bail!("a copy of the program died at birth"),
-                other => {
-                    // The rest of the injected call.
-                    let _ = other;
-                    Stopped(pid).resume(0)?;
-                }
+                // The rest of the injected call.
+                _ => Stopped(pid).resume(0)?,
             }
         }
     }
@@ -333,16 +270,4 @@ pub fn map_area(tracee: Stopped, image: &Image, address: u64, len: u64) -> Resul
         tracee.remote_syscall(gate, libc::SYS_munmap, [got as u64, len, 0, 0, 0, 0])?;
     }
     Ok(got as u64 == address)
-}
-
-/// Environment strings for ld.so: settings that make glibc's choices a function of what is
-/// ordered. Later settings win, so the user's own come first.
-fn injected(user: &str) -> Vec<String> {
-    const OURS: &str = "glibc.malloc.mxfast=0:glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864:glibc.pthread.rseq=0:glibc.pthread.stack_cache_size=1099511627776";
-    let joined = if user.is_empty() {
-        OURS.to_owned()
-    } else {
-        format!("{user}:{OURS}")
-    };
-    vec![format!("GLIBC_TUNABLES={joined}"), "GERYON=1".to_owned()]
 }

@@ -1,8 +1,7 @@
 //! Signals: those that the monitor itself receives, and those of the replicas.
 
 use crate::block_field;
-use crate::run::Monitor;
-use crate::state::{Crash, GroupId};
+use crate::state::{Crash, GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS};
@@ -148,19 +147,14 @@ impl Monitor {
             return self.finish_injection(tid, signal, &info);
         }
         let info = tracee.siginfo()?;
-        let Some((group, replica)) = self
-            .processes
-            .get(&pid)
-            .and_then(|p| Some((p.group?, p.replica)))
-        else {
+        let Some((group, replica)) = self.membership(pid) else {
             // Not replicated yet: as it would be natively.
             return Ok(tracee.resume(signal)?);
         };
         if is_fault(signal, &info) {
             return self.on_fault(tid, pid, group, replica, signal, &info);
         }
-        let leads = self.groups.get(&group).is_some_and(|g| g.leader == replica);
-        if !leads {
+        if !self.leads(group, replica) {
             // A follower's signals come from the log.
             return Ok(tracee.resume(0)?);
         }
@@ -168,7 +162,7 @@ impl Monitor {
             Disposition::Ignored => tracee.resume(0)?,
             Disposition::Stops => tracee.resume(signal)?,
             Disposition::Ends => {
-                self.watch.expect_end(group);
+                self.expect_end(group);
                 tracee.resume(signal)?;
             }
             // Nobody has to repeat it.

@@ -1,118 +1,114 @@
-//! What the monitor knows: groups of replicas, their processes, their threads.
+//! What the monitor knows: itself, the replicas, their groups, processes and threads.
 
-use crate::code::Areas;
-use crate::segment::Segment;
+mod group;
+mod process;
+
+pub use group::{Crash, Group, GroupId, ReportWords, Reported};
+pub use process::{End, Process, Thread};
+
+use crate::image::Image;
+use crate::options::{Options, Outcome};
+use crate::plans::Plans;
+use crate::watch::Watch;
+use anyhow::{Context, Result};
+use geryon_symbols::Symbolizer;
 use geryon_tracee::{Pid, RemoteMemory};
-use std::collections::HashMap;
-use std::time::Instant;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
 
-/// Names a process group (the replicas of one logical process).
-pub type GroupId = u32;
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// By itself.
-    Exited(i32),
-    /// By a signal.
-    Killed(i32),
+/// Everything.
+pub struct Monitor {
+    /// What was asked for.
+    pub options: Options,
+    /// The agent.
+    pub image: Image,
+    /// Patch plans of the files that replicas map.
+    pub plans: Plans,
+    /// What holds for a replica in all its groups, by index.
+    pub replicas: Vec<Replica>,
+    /// The groups with a living member, or one that is yet to be born.
+    pub groups: HashMap<GroupId, Group>,
+    /// Every process that is traced and whose parent has been heard of.
+    pub processes: HashMap<Pid, Process>,
+    /// Their threads.
+    pub threads: HashMap<Pid, Thread>,
+    /// Threads and processes that stopped before their creator's event: they wait for it.
+    pub early: HashSet<Pid>,
+    /// The next group's name; none is used twice.
+    pub next_group: GroupId,
+    /// The process that was launched, whose end is the run's.
+    pub root: Pid,
+    /// Tells why the program could not be executed; None after the first exec.
+    pub exec_pipe: Option<File>,
+    /// Time stamp counter ticks in 2^20 ns.
+    pub tsc_mult: u64,
+    /// The watchdog's memory.
+    pub watch: Watch,
+    /// Symbols of what was named in messages.
+    pub symbolizer: Symbolizer,
+    /// Messages said so far: each is said once.
+    pub messages: HashSet<String>,
+    /// How the run ends, once that is known.
+    pub outcome: Option<Outcome>,
 }
 
-/// The replicas of one logical process.
-pub struct Group {
-    /// The shared log.
-    pub segment: Segment,
-    /// Process of each replica; None before its birth and after its end.
-    pub members: Vec<Option<Pid>>,
-    /// How each ended.
-    pub ends: Vec<Option<End>>,
-    /// Index of the leader.
-    pub leader: usize,
-    /// Where the trampolines lie.
-    pub areas: Areas,
-    /// Groups of forked children by the fork's number.
-    pub children: HashMap<u64, GroupId>,
-    /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
-    pub crashes: Vec<Crash>,
-    /// Replicas that reported a divergence.
-    pub reports: Vec<Reported>,
-    /// When the leader ended.
-    pub leader_gone: Option<Instant>,
+/// What holds for a replica in all its groups.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Replica {
+    /// Taken out of the run: it has no vote, nobody waits for it, and no group gets one of it.
+    pub dropped: bool,
 }
 
-/// A replica's thread stopped at a fatal signal.
-#[derive(Clone, Debug)]
-pub struct Crash {
-    /// Which replica.
-    pub replica: usize,
-    /// Thread.
-    pub tid: Pid,
-    /// Thread group.
-    pub slot: u32,
-    /// Signal.
-    pub signal: i32,
-    /// Program counter.
-    pub pc: u64,
-    /// Faulting address.
-    pub address: u64,
-    /// When.
-    pub when: Instant,
-}
+impl Monitor {
+    /// Was the replica taken out of the run?
+    pub fn is_dropped(&self, replica: usize) -> bool {
+        self.replicas[replica].dropped
+    }
 
-/// A divergence that a follower reported; its thread is stopped.
-#[derive(Clone, Debug)]
-pub struct Reported {
-    /// Which replica.
-    pub replica: usize,
-    /// Its thread.
-    pub tid: Pid,
-    /// What it said.
-    pub report: ReportWords,
-    /// When.
-    pub when: Instant,
-}
+    /// The replicas that were not taken out, as bits.
+    pub fn alive_mask(&self) -> u32 {
+        (0..self.replicas.len())
+            .filter(|r| !self.is_dropped(*r))
+            .fold(0, |m, r| m | 1 << r)
+    }
 
-/// `geryon_abi::layout::Report`, read from the replica.
-#[derive(Clone, Copy, Debug)]
-pub struct ReportWords {
-    /// See `geryon_abi::layout::why`.
-    pub why: u32,
-    /// Thread group.
-    pub slot: u32,
-    /// Position in the ring.
-    pub pos: u64,
-    /// The leader's record.
-    pub theirs: [u64; 8],
-    /// This replica's.
-    pub ours: [u64; 8],
-}
+    /// Group and replica of a process; None before it has one.
+    pub fn membership(&self, pid: Pid) -> Option<(GroupId, usize)> {
+        let p = self.processes.get(&pid)?;
+        Some((p.group?, p.replica))
+    }
 
-/// One process of one replica.
-pub struct Process {
-    /// Its group; None before the agent has said who it is.
-    pub group: Option<GroupId>,
-    /// Replica index.
-    pub replica: usize,
-    /// Its memory.
-    pub memory: Option<RemoteMemory>,
-    /// Group and replica of the process that forked it.
-    pub parent: Option<(GroupId, usize)>,
-    /// Number of threads.
-    pub threads: usize,
-    /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
-    pub guest: Option<u64>,
-}
+    /// Does the replica lead the group?
+    pub fn leads(&self, id: GroupId, replica: usize) -> bool {
+        self.groups.get(&id).is_some_and(|g| g.leader == replica)
+    }
 
-/// One thread.
-#[derive(Clone, Debug, Default)]
-pub struct Thread {
-    /// Its process.
-    pub pid: Pid,
-    /// The signal that the monitor itself has sent it, to be shown with this siginfo.
-    pub inject: Option<[u64; 16]>,
-    /// The thread's mask, while a signal waits for its safe point: all others wait in the kernel,
-    /// which knows their order and the masks of handlers.
-    pub held_mask: Option<u64>,
-    /// The mask that the delivered signal's frame must show.
-    pub frame_mask: Option<u64>,
+    /// How many threads of a process are known.
+    pub fn threads_of(&self, pid: Pid) -> usize {
+        self.threads.values().filter(|t| t.pid == pid).count()
+    }
+
+    /// Memory of a process, opened at the first use.
+    ///
+    /// # Errors
+    /// When the process is unknown or gone.
+    pub fn memory(&mut self, pid: Pid) -> Result<&RemoteMemory> {
+        let p = self.processes.get_mut(&pid).context("unknown process")?;
+        if p.memory.is_none() {
+            p.memory = Some(RemoteMemory::open(pid)?);
+        }
+        Ok(p.memory.as_ref().expect("just opened"))
+    }
+
+    /// The group's leader is about to die of a signal: that is the program's end.
+    pub fn expect_end(&mut self, id: GroupId) {
+        if let Some(g) = self.groups.get_mut(&id) {
+            g.ending = true;
+        }
+    }
+
+    /// Is the group expected to end by a signal? Then its followers' ends are no verdict.
+    pub fn ends(&self, id: GroupId) -> bool {
+        self.groups.get(&id).is_some_and(|g| g.ending)
+    }
 }

@@ -3,12 +3,11 @@
 //! kernel) are never mistaken for it.
 
 use crate::block_field;
-use crate::run::Monitor;
-use crate::state::GroupId;
+use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, wait};
 use geryon_tracee::Pid;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -18,18 +17,25 @@ const STUCK: Duration = Duration::from_secs(4);
 const UNDECIDED: Duration = Duration::from_secs(10);
 /// A thread may use this much more processor time than its leader did, before it counts as hung.
 const SPARE_TICKS: u64 = 1_000;
+/// What is said of a replica that uses processor time and comes to nothing.
+const ENDLESS: &str = "computes without end where the others went on";
 
-/// What was seen last.
+/// The watchdog's memory.
 #[derive(Default)]
 pub struct Watch {
+    /// What was seen of each process.
     seen: HashMap<Pid, Seen>,
-    ending: HashSet<GroupId>,
+    /// When it looked last.
     last: Option<Instant>,
 }
 
+/// What was seen of a process when it last got on.
 struct Seen {
+    /// Records of all its threads.
     events: u64,
+    /// When there were first so many.
     since: Instant,
+    /// Processor time it had used by then.
     ticks: u64,
 }
 
@@ -54,17 +60,6 @@ pub struct View {
     pub tid: Pid,
 }
 
-impl Watch {
-    /// The group's leader is about to die of a signal: that is the program's end.
-    pub fn expect_end(&mut self, group: GroupId) {
-        self.ending.insert(group);
-    }
-
-    pub(crate) fn ends(&self, group: GroupId) -> bool {
-        self.ending.contains(&group)
-    }
-}
-
 /// Processor time of a process in clock ticks.
 pub fn cpu_ticks(pid: Pid) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -77,7 +72,7 @@ pub fn cpu_ticks(pid: Pid) -> u64 {
 impl Monitor {
     /// The living threads of a process, from its blocks.
     pub(crate) fn views(&mut self, pid: Pid) -> Vec<View> {
-        let slots = self.threads.values().filter(|t| t.pid == pid).count();
+        let slots = self.threads_of(pid);
         let mut out = Vec::new();
         let Ok(m) = self.memory(pid) else { return out };
         // Slots are dense; look a little beyond the number of threads.
@@ -103,7 +98,7 @@ impl Monitor {
 
     /// One round.
     pub(crate) fn watch(&mut self) -> Result<()> {
-        self.decide_reports()?;
+        self.decide_reports();
         self.decide_crashes()?;
         if self
             .watch
@@ -116,7 +111,7 @@ impl Monitor {
         self.end_orphans();
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
-            self.watch_group(id)?;
+            self.watch_group(id);
         }
         Ok(())
     }
@@ -126,37 +121,27 @@ impl Monitor {
         if self.outcome.is_none() {
             return;
         }
-        for g in self
-            .groups
-            .values()
-            .filter(|g| g.members[g.leader].is_none())
-        {
+        for g in self.groups.values().filter(|g| g.leader_pid().is_none()) {
             let settled = g.leader_gone.is_none_or(|t| t.elapsed() > STUCK);
-            for p in g.members.iter().flatten().filter(|_| settled) {
-                geryon_tracee::kill(*p, libc::SIGKILL);
+            for (_, p) in g.living().filter(|_| settled) {
+                geryon_tracee::kill(p, libc::SIGKILL);
             }
         }
     }
 
-    fn watch_group(&mut self, id: GroupId) -> Result<()> {
+    fn watch_group(&mut self, id: GroupId) {
         let Some(g) = self.groups.get(&id) else {
-            return Ok(());
+            return;
         };
         let leader = g.leader;
-        let members: Vec<(usize, Pid)> = g
-            .members
-            .iter()
-            .enumerate()
-            .filter_map(|(r, p)| Some((r, (*p)?)))
-            .collect();
+        let leader_pid = g.leader_pid();
+        let followers: Vec<(usize, Pid)> = g.followers().collect();
         let gone = g.leader_gone;
-        if self.leader_hangs(id, leader, &members) {
-            return self.stuck(id, leader, "computes without end where the others went on");
+        if leader_pid.is_some_and(|l| self.leader_hangs(id, l, &followers)) {
+            self.stuck(id, leader, ENDLESS);
+            return;
         }
-        for (replica, pid) in members {
-            if replica == leader {
-                continue;
-            }
+        for (replica, pid) in followers {
             let views = self.views(pid);
             let ticks = cpu_ticks(pid);
             let events = views.iter().map(|v| v.events).sum();
@@ -179,7 +164,7 @@ impl Monitor {
                 continue;
             }
             let Some(g) = self.groups.get(&id) else {
-                return Ok(());
+                return;
             };
             let has_record =
                 |v: &View| g.segment.ring(v.slot as usize).head.load(Ordering::Acquire) > v.pos;
@@ -195,31 +180,23 @@ impl Monitor {
                 .any(|v| matches!(v.waiting, wait::TURN | wait::VALUE));
             let behind = views.iter().any(&has_record);
             if blocked && (due || behind) && g.reports.iter().all(|r| r.replica != replica) {
-                self.stuck(id, replica, "waits for an event that never comes in it")?;
-                return Ok(());
+                self.stuck(id, replica, "waits for an event that never comes in it");
+                return;
             }
-            let budget = SPARE_TICKS + 4 * g.members[leader].map_or(0, cpu_ticks);
+            let budget = SPARE_TICKS + 4 * leader_pid.map_or(0, cpu_ticks);
             if (behind || gone.is_some()) && !blocked && used > budget {
-                self.stuck(id, replica, "computes without end where the others went on")?;
-                return Ok(());
+                self.stuck(id, replica, ENDLESS);
+                return;
             }
         }
-        Ok(())
     }
 
     /// Does the leader's thread use processor time without an event while every follower's thread
     /// has come to the next one?
-    fn leader_hangs(&mut self, id: GroupId, leader: usize, members: &[(usize, Pid)]) -> bool {
-        let Some((_, leader_pid)) = members.iter().find(|(r, _)| *r == leader).copied() else {
-            return false;
-        };
-        let lead = self.views(leader_pid);
-        let ticks = cpu_ticks(leader_pid);
-        let followers: Vec<Vec<View>> = members
-            .iter()
-            .filter(|(r, _)| *r != leader)
-            .map(|(_, p)| self.views(*p))
-            .collect();
+    fn leader_hangs(&mut self, id: GroupId, leader: Pid, followers: &[(usize, Pid)]) -> bool {
+        let lead = self.views(leader);
+        let ticks = cpu_ticks(leader);
+        let followers: Vec<Vec<View>> = followers.iter().map(|(_, p)| self.views(*p)).collect();
         let Some(g) = self.groups.get(&id) else {
             return false;
         };
@@ -234,7 +211,7 @@ impl Monitor {
         let waited_for = lead.iter().any(|v| v.waiting == wait::NONE && ahead(v));
         let events = lead.iter().map(|v| v.events).sum();
         let now = Instant::now();
-        let seen = self.watch.seen.entry(leader_pid).or_insert(Seen {
+        let seen = self.watch.seen.entry(leader).or_insert(Seen {
             events,
             since: now,
             ticks,
@@ -250,7 +227,7 @@ impl Monitor {
     }
 
     /// Reports whose verdict is possible by now.
-    fn decide_reports(&mut self) -> Result<()> {
+    fn decide_reports(&mut self) {
         let ready: Vec<GroupId> = self
             .groups
             .iter()
@@ -258,9 +235,8 @@ impl Monitor {
             .map(|(i, _)| *i)
             .collect();
         for id in ready {
-            self.judge_reports(id, UNDECIDED)?;
+            self.judge_reports(id, UNDECIDED);
         }
-        Ok(())
     }
 
     fn decide_crashes(&mut self) -> Result<()> {

@@ -6,7 +6,9 @@ extern crate std;
 mod calls;
 mod replicas;
 
-use super::*;
+use super::compute::{AF, PF, SF, apply, apply_cmpxchg, new_value};
+use super::decode::{Descriptor, Saved, compare_operands, mask, op, target};
+use super::operand::{exchange, load};
 use core::arch::asm;
 use proptest::prelude::*;
 use std::vec::Vec;

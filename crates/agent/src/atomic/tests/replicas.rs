@@ -4,10 +4,9 @@
 extern crate std;
 
 use super::{
-    Form, Memory, R10, RAX, RBX, RCX, RDX, STATUS, State, WORDS, forms, mask, op, open_flags,
-    wide_form,
+    Form, Memory, R10, RAX, RBX, RCX, RDX, STATUS, State, WORDS, forms, open_flags, wide_form,
 };
-use crate::atomic::Descriptor;
+use crate::atomic::decode::{Descriptor, mask, op};
 use crate::log::{
     acknowledge, confirmed, get, publish, put, register_barrier, resume_stream, tell_tail,
 };

@@ -1,0 +1,51 @@
+//! The operand in the program's memory: plain atomic accesses of any size.
+
+use crate::wait::{Patience, announce, announce_end};
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use geryon_abi::layout::wait;
+
+pub(super) fn load(address: u64, size: u8) -> u64 {
+    // SAFETY: the application's own operand; it faults here as it would there.
+    unsafe {
+        match size {
+            1 => (*(address as *const AtomicU8)).load(Ordering::SeqCst) as u64,
+            2 => (*(address as *const AtomicU16)).load(Ordering::SeqCst) as u64,
+            4 => (*(address as *const AtomicU32)).load(Ordering::SeqCst) as u64,
+            _ => (*(address as *const AtomicU64)).load(Ordering::SeqCst),
+        }
+    }
+}
+
+/// Exchange if equal; the value seen.
+pub(super) fn exchange(address: u64, size: u8, old: u64, new: u64) -> u64 {
+    macro_rules! at {
+        ($t:ty, $n:ty) => {{
+            // SAFETY: the application's own operand.
+            let a = unsafe { &*(address as *const $t) };
+            match a.compare_exchange(old as $n, new as $n, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(v) | Err(v) => v as u64,
+            }
+        }};
+    }
+    match size {
+        1 => at!(AtomicU8, u8),
+        2 => at!(AtomicU16, u16),
+        4 => at!(AtomicU32, u32),
+        _ => at!(AtomicU64, u64),
+    }
+}
+
+/// Another thread's plain store (the release of a lock, say) has yet to come.
+pub(super) fn await_value(at: u64, size: u8, value: u64) {
+    if load(at, size) == value {
+        return;
+    }
+    announce(wait::VALUE, at, value);
+    let mut patience = Patience::new();
+    while load(at, size) != value {
+        if patience.spend() {
+            patience = Patience::new();
+        }
+    }
+    announce_end();
+}

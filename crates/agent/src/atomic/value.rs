@@ -1,0 +1,159 @@
+//! Instructions whose value is an input: rdtsc, rdtscp, rdrand, rdseed. The leader's value is
+//! logged, whatever the processor would say here.
+
+use crate::compare::plain;
+use crate::gate::real;
+use crate::log::{first, get, publish, put, remember};
+use crate::state::{block, leads, private};
+use crate::stop::diverged;
+use crate::xmm::{load_xmm, save_xmm};
+use core::arch::global_asm;
+use geryon_abi::layout::{Block, why};
+use geryon_abi::record::{kind, kind_of, word};
+
+global_asm!(
+    // From the monitor, for an rdtsc that was not rewritten and has trapped: the return address
+    // was pushed below the red zone.
+    ".globl geryon_rdtsc_trap",
+    "geryon_rdtsc_trap:",
+    "call geryon_rdtsc",
+    "ret 128",
+    ".globl geryon_rdtscp_trap",
+    "geryon_rdtscp_trap:",
+    "call geryon_rdtscp",
+    "ret 128",
+    // rdtsc, rdtscp, rdrand: everything but the result is preserved; result in rax (and rdx).
+    ".globl geryon_rdtsc",
+    "geryon_rdtsc:",
+    "push rdi",
+    "mov edi, 0",
+    "jmp 6f",
+    ".globl geryon_rdtscp",
+    "geryon_rdtscp:",
+    "push rdi",
+    "mov edi, 1",
+    "jmp 6f",
+    ".globl geryon_rdrand",
+    "geryon_rdrand:",
+    "push rdi",
+    "mov edi, 2",
+    "6:",
+    "push rsi",
+    "push rcx",
+    "push rdx",
+    "push r8",
+    "push r9",
+    "push r10",
+    "push r11",
+    "push rbx",
+    "push rax",
+    "lahf",
+    "seto al",
+    "movzx eax, ax",
+    "push rax",
+    "mov rbx, rsp",
+    "mov rsi, rsp",
+    "push qword ptr gs:[{hook_rsp}]",
+    "mov gs:[{hook_rsp}], rsp",
+    "mov rsp, gs:[0x18]",
+    "sub rsp, 256",
+    save_xmm!("rsp"),
+    "cld",
+    "call geryon_on_value",
+    load_xmm!("rsp"),
+    "mov rsp, rbx",
+    "sub rsp, 8",
+    "pop qword ptr gs:[{hook_rsp}]",
+    "pop rax",
+    "add al, 0x7f",
+    "sahf",
+    "pop rax",
+    "pop rbx",
+    "pop r11",
+    "pop r10",
+    "pop r9",
+    "pop r8",
+    "pop rdx",
+    "pop rcx",
+    "pop rsi",
+    "pop rdi",
+    "ret",
+    hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
+);
+
+/// Registers as the stubs of rdtsc and its kin saved them.
+#[repr(C)]
+struct ValueRegs {
+    flags: u64,
+    rax: u64,
+    rbx: u64,
+    r11: u64,
+    r10: u64,
+    r9: u64,
+    r8: u64,
+    rdx: u64,
+    rcx: u64,
+}
+
+/// An instruction whose value is an input: 0 rdtsc, 1 rdtscp, 2 rdrand.
+#[unsafe(no_mangle)]
+extern "C" fn geryon_on_value(which: u64, regs: &mut ValueRegs) {
+    let v = value(which);
+    if which == 2 {
+        regs.rax = v;
+        return;
+    }
+    regs.rax = v & 0xffff_ffff;
+    regs.rdx = v >> 32;
+    if which == 1 {
+        // The core's number would differ between replicas.
+        regs.rcx = 0;
+    }
+}
+
+fn value(which: u64) -> u64 {
+    let b = block();
+    if b.suspend != 0 {
+        return if which == 2 { random() } else { ticks() };
+    }
+    let ours = word(kind::VALUE, which as u8 + 1, 0xffff, 0);
+    if leads() {
+        let v = if which == 2 { random() } else { ticks() };
+        put(b, ours);
+        put(b, v);
+        remember(b, ours);
+        publish(b);
+        v
+    } else {
+        let mut w = first(b);
+        while kind_of(w) == kind::SIGNAL {
+            crate::raise::follow_signal_here(b, w);
+            w = first(b);
+        }
+        remember(b, w);
+        if w != ours {
+            diverged(why::KIND, b.pos - 1, plain(ours));
+        }
+        get(b)
+    }
+}
+
+fn random() -> u64 {
+    const NR_GETRANDOM: u64 = 318;
+    let mut v = 0u64;
+    real(NR_GETRANDOM, [&raw mut v as u64, 8, 0, 0, 0, 0]);
+    v
+}
+
+/// The time stamp counter, as far as the system clock knows it (the instruction itself traps).
+pub fn ticks() -> u64 {
+    const NR_CLOCK_GETTIME: u64 = 228;
+    const MONOTONIC_RAW: u64 = 4;
+    let mut t = [0u64; 2];
+    real(
+        NR_CLOCK_GETTIME,
+        [MONOTONIC_RAW, t.as_mut_ptr() as u64, 0, 0, 0, 0],
+    );
+    let ns = t[0] as u128 * 1_000_000_000 + t[1] as u128;
+    ((ns * private().tsc_mult as u128) >> 20) as u64
+}

@@ -1,0 +1,78 @@
+//! A follower's comparisons: what its thread is about to do, against what the log says that the
+//! leader's did. The first difference is reported, and the thread stays there.
+
+use crate::call::begin_record;
+use crate::log::get;
+use crate::state::Here;
+use crate::stop::diverged;
+use core::array::from_fn;
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::why;
+use geryon_abi::record::{kind_of, short_of, word};
+
+/// What this thread is about to do, as reports show it: the first word that it would log, the
+/// digest, arguments.
+pub type Event = [u64; 8];
+
+/// The event of a call.
+#[inline(always)]
+pub fn call(k: u8, nr: u16, digest: u64, a: &[u64; 6]) -> Event {
+    let first = word(k, 0, nr, 0);
+    [first, digest, a[0], a[1], a[2], a[3], a[4], a[5]]
+}
+
+/// The event that is all in its first word.
+#[inline(always)]
+pub fn plain(first: u64) -> Event {
+    [first, 0, 0, 0, 0, 0, 0, 0]
+}
+
+/// The record at `at` starts with `first`: kind and number must be those of `like`.
+#[inline(always)]
+pub fn same_kind(at: u64, first: u64, like: u64, ours: Event) {
+    const KIND_AND_NUMBER: u64 = word(0xff, 0, 0xffff, 0);
+    if (first ^ like) & KIND_AND_NUMBER != 0 {
+        diverged(why::KIND, at, ours);
+    }
+}
+
+/// The next record, after signals that come first, must be of this kind, number and digest. Its
+/// first word, and the `N` words behind the digest.
+#[inline(always)]
+pub fn expect<const N: usize>(
+    b: Here,
+    frame: &mut Frame,
+    k: u8,
+    nr: u16,
+    digest: u64,
+    args: &[u64; 6],
+) -> (u64, [u64; N]) {
+    let at = b.pos;
+    let first = begin_record(b, frame);
+    // Before anything more is read: another kind of record may have nothing more.
+    if kind_of(first) != k || short_of(first) != nr {
+        differs(why::KIND, at, k, nr, digest, args);
+    }
+    let theirs = get(b);
+    let rest = from_fn(|_| get(b));
+    if theirs != digest {
+        differs(why::DIGEST, at, k, nr, digest, args);
+    }
+    (first, rest)
+}
+
+/// Out of line, so that only who differs puts the event together.
+#[cold]
+#[inline(never)]
+fn differs(code: u32, at: u64, k: u8, nr: u16, digest: u64, args: &[u64; 6]) -> ! {
+    diverged(code, at, call(k, nr, digest, args))
+}
+
+/// The same for a record without number and digest. Its first word.
+#[inline(always)]
+pub fn expect_plain(b: Here, frame: &mut Frame, ours: u64) -> u64 {
+    let at = b.pos;
+    let first = begin_record(b, frame);
+    same_kind(at, first, ours, plain(ours));
+    first
+}

@@ -1,0 +1,161 @@
+//! Mutexes. One of an ordinary kind is taken in line when nobody has it, and carries its own
+//! clock; a robust or priority-inheriting one holds thread ids, which the kernel would compare.
+
+use super::ordered::{acquire, expect, hash16, log_word, next, suspended, tick, word_at};
+use crate::clock::{advance, await_tick, of_address};
+use crate::state::{block, leads, private};
+use crate::wait::{Patience, announce, announce_end};
+use core::sync::atomic::{AtomicU32, Ordering};
+use geryon_abi::hooks as id;
+use geryon_abi::layout::wait;
+use geryon_abi::record::{kind, kind_of, low_of, word};
+
+/// The clock of a mutex, and whether the holder alone advances it.
+#[inline(always)]
+pub(super) fn mutex_clock(m: u64) -> (&'static AtomicU32, bool) {
+    const KIND: u64 = 16;
+    const LIST: u64 = 24;
+    const ROBUST_PI_PP: u32 = 16 | 32 | 64;
+    if word_at(m + KIND).load(Ordering::Relaxed) & ROBUST_PI_PP == 0 {
+        (word_at(m + LIST), true)
+    } else {
+        (&of_address(m).clock, false)
+    }
+}
+
+/// Follower: robust and priority-inheriting mutexes hold the leader's thread ids, which the
+/// kernel would compare with ours: never let it. Wait for the owner here, and leave the mark of a
+/// dead owner as the kernel would have.
+pub(super) fn prepare_owned(m: u64, owner_died: bool) {
+    const KIND: u64 = 16;
+    const ROBUST_PI: u32 = 16 | 32;
+    const TID: u32 = 0x3fff_ffff;
+    const FUTEX_OWNER_DIED: u32 = 0x4000_0000;
+    if word_at(m + KIND).load(Ordering::Relaxed) & ROBUST_PI == 0 {
+        return;
+    }
+    let lock = word_at(m);
+    if owner_died {
+        lock.store(FUTEX_OWNER_DIED, Ordering::SeqCst);
+        return;
+    }
+    announce(wait::VALUE, m, 0);
+    let mut patience = Patience::new();
+    loop {
+        let owner = lock.load(Ordering::Acquire) & TID;
+        if owner == 0 || owner == own_tid(private().tid_offset) {
+            break;
+        }
+        if patience.spend() {
+            patience = Patience::new();
+        }
+    }
+    announce_end();
+}
+
+/// An uncontended lock of an ordinary mutex, as glibc would take it.
+#[inline(always)]
+fn take_plain(m: u64) -> bool {
+    const KIND: u64 = 16;
+    let p = private();
+    if word_at(m + KIND).load(Ordering::Relaxed) != 0 || p.tid_offset == 0 {
+        return false;
+    }
+    if word_at(m)
+        .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+        .is_err()
+    {
+        return false;
+    }
+    word_at(m + 8).store(own_tid(p.tid_offset), Ordering::Relaxed);
+    let users = word_at(m + 12);
+    users.store(
+        users.load(Ordering::Relaxed).wrapping_add(1),
+        Ordering::Relaxed,
+    );
+    true
+}
+
+#[inline(always)]
+fn own_tid(offset: u64) -> u32 {
+    let tid: u32;
+    // SAFETY: reads the thread descriptor's id word, whose offset set_tid_address showed.
+    unsafe {
+        core::arch::asm!("mov {:e}, fs:[{}]", out(reg) tid, in(reg) offset, options(nostack, preserves_flags, readonly));
+    }
+    tid
+}
+
+pub(super) extern "C" fn mutex_lock(m: u64) -> i32 {
+    let b = block();
+    if leads() {
+        if take_plain(m) {
+            let t = tick(word_at(m + 24), true);
+            log_word(b, word(kind::LOCK, id::MUTEX_LOCK as u8, hash16(m), t));
+            return 0;
+        }
+    } else if word_at(m + 16).load(Ordering::Relaxed) == 0 {
+        let w = next(b);
+        expect(b, w, m, id::MUTEX_LOCK);
+        if kind_of(w) == kind::OUTCOME {
+            return low_of(w) as i32;
+        }
+        let t = low_of(w);
+        let clock = word_at(m + 24);
+        await_tick(clock, t);
+        if !take_plain(m) {
+            suspended(b, id::MUTEX_LOCK, m, 0, 0, 0);
+        }
+        advance(clock, t.wrapping_add(1));
+        return 0;
+    }
+    acquire(id::MUTEX_LOCK, id::MUTEX_LOCK, m, mutex_clock(m), [0; 3])
+}
+
+pub(super) extern "C" fn mutex_trylock(m: u64) -> i32 {
+    acquire(id::MUTEX_TRYLOCK, id::MUTEX_LOCK, m, mutex_clock(m), [0; 3])
+}
+
+pub(super) extern "C" fn mutex_timedlock(m: u64, t: u64) -> i32 {
+    acquire(
+        id::MUTEX_TIMEDLOCK,
+        id::MUTEX_LOCK,
+        m,
+        mutex_clock(m),
+        [t, 0, 0],
+    )
+}
+
+pub(super) extern "C" fn mutex_clocklock(m: u64, c: u64, t: u64) -> i32 {
+    acquire(
+        id::MUTEX_CLOCKLOCK,
+        id::MUTEX_LOCK,
+        m,
+        mutex_clock(m),
+        [c, t, 0],
+    )
+}
+
+pub(super) extern "C" fn mutex_unlock(m: u64) -> i32 {
+    const KIND: u64 = 16;
+    let b = block();
+    if word_at(m + KIND).load(Ordering::Relaxed) == 0 {
+        word_at(m + 8).store(0, Ordering::Relaxed);
+        let users = word_at(m + 12);
+        users.store(
+            users.load(Ordering::Relaxed).wrapping_sub(1),
+            Ordering::Relaxed,
+        );
+        if word_at(m).swap(0, Ordering::Release) > 1 {
+            wake_one(m);
+        }
+        return 0;
+    }
+    suspended(b, id::MUTEX_UNLOCK, m, 0, 0, 0)
+}
+
+fn wake_one(address: u64) {
+    const NR_FUTEX: u64 = 202;
+    const WAKE_PRIVATE: u64 = 129;
+    crate::gate::real(NR_FUTEX, [address, WAKE_PRIVATE, 1, 0, 0, 0]);
+}

@@ -1,0 +1,71 @@
+//! Read-write locks: readers are ordered like writers, by a clock in the lock's padding.
+
+use super::PAST;
+use super::ordered::{acquire, hash16, log_word, original, suspended, tick, word_at};
+use crate::state::{block, leads};
+use core::sync::atomic::AtomicU32;
+use geryon_abi::hooks as id;
+use geryon_abi::record::{kind, word};
+
+#[inline(always)]
+fn rw_clock(l: u64) -> (&'static AtomicU32, bool) {
+    const PAD3: u64 = 16;
+    (word_at(l + PAD3), false)
+}
+
+macro_rules! rwlock {
+    ($($f:ident = $hook:ident, $sure:ident;)*) => {$(
+        pub(super) extern "C" fn $f(l: u64, a: u64, c: u64) -> i32 {
+            acquire(id::$hook, id::$sure, l, rw_clock(l), [a, c, 0])
+        }
+    )*};
+}
+
+rwlock! {
+    rw_rdlock = RW_RDLOCK, RW_RDLOCK;
+    rw_wrlock = RW_WRLOCK, RW_WRLOCK;
+    rw_trywrlock = RW_TRYWRLOCK, RW_WRLOCK;
+    rw_timedrdlock = RW_TIMEDRDLOCK, RW_RDLOCK;
+    rw_timedwrlock = RW_TIMEDWRLOCK, RW_WRLOCK;
+    rw_clockrdlock = RW_CLOCKRDLOCK, RW_RDLOCK;
+    rw_clockwrlock = RW_CLOCKWRLOCK, RW_WRLOCK;
+}
+
+/// Replaced, not wrapped: glibc's loops back into its first bytes, which leaves no room for a jump.
+/// A timed lock whose time is over does the same.
+pub(super) extern "C" fn rw_tryrdlock(l: u64) -> i32 {
+    const EBUSY: i32 = 16;
+    let past = PAST.as_ptr() as u64;
+    let b = block();
+    if b.ordered == 0 {
+        return if original(id::RW_TIMEDRDLOCK, l, past, 0, 0) == 0 {
+            0
+        } else {
+            EBUSY
+        };
+    }
+    if leads() {
+        let r = suspended(b, id::RW_TIMEDRDLOCK, l, past, 0, 0);
+        if r == 0 {
+            let t = tick(rw_clock(l).0, false);
+            log_word(b, word(kind::LOCK, id::RW_TRYRDLOCK as u8, hash16(l), t));
+            return 0;
+        }
+        log_word(
+            b,
+            word(
+                kind::OUTCOME,
+                id::RW_TRYRDLOCK as u8,
+                hash16(l),
+                EBUSY as u32,
+            ),
+        );
+        return EBUSY;
+    }
+    acquire(id::RW_TRYRDLOCK, id::RW_RDLOCK, l, rw_clock(l), [0; 3])
+}
+
+pub(super) extern "C" fn rw_unlock(l: u64) -> i32 {
+    let b = block();
+    suspended(b, id::RW_UNLOCK, l, 0, 0, 0)
+}

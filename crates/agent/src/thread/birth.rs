@@ -1,0 +1,166 @@
+//! Birth: clone inside the section LIFE, in the slot that the leader chose.
+
+use super::slot::{await_free, is_free};
+use super::{ALIVE, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, HIGH, store_tid};
+use crate::clock::LIFE;
+use crate::compare::expect_plain;
+use crate::gate::clone_thread;
+use crate::log::{get, publish, put, remember};
+use crate::raise;
+use crate::state::{Here, block, block_at, leads, private};
+use crate::stop::diverged;
+use core::sync::atomic::Ordering;
+use geryon_abi::frame::{FRAME_BYTES, Frame};
+use geryon_abi::layout::{BLOCK_BYTES, MAX_THREADS, block_address, why};
+use geryon_abi::record::{kind, low_of, word};
+use geryon_abi::row::Row;
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_THREAD: u64 = 0x10000;
+const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
+const EAGAIN: i64 = -11;
+const EINVAL: i64 = -22;
+
+/// Are locks and atomics recorded? Not where one thread runs at a time, nor where nobody follows.
+fn orders() -> bool {
+    let p = private();
+    p.serial == 0 && p.replicas > 1
+}
+
+/// clone.
+pub fn clone(frame: &mut Frame, row: &'static Row) {
+    let flags = frame.rdi;
+    if flags & CLONE_VM == 0 {
+        return crate::process::fork(frame, row);
+    }
+    if flags & CLONE_VFORK != 0 {
+        return crate::process::vfork(frame, row);
+    }
+    if flags & CLONE_THREAD == 0 {
+        crate::stop::refused(row.nr as u64, flags);
+        frame.rax = EINVAL as u64;
+        return;
+    }
+    let mut b = block();
+    let p = private();
+    if p.multi == 0 {
+        crate::clock::register_barrier();
+        p.multi = 1;
+        crate::serial::begin(b);
+    }
+    if b.suspend == 0 {
+        b.ordered = orders() as u64;
+    }
+    if leads() {
+        lead_birth(b, frame)
+    } else {
+        follow_birth(b, frame)
+    }
+}
+
+fn lead_birth(b: Here, frame: &mut Frame) {
+    raise::lead_signal_before(b, frame);
+    let inside = LIFE.held_by(b.this);
+    let tick = LIFE.enter(b.this);
+    let slot = (0..MAX_THREADS).find(|s| is_free(*s));
+    let result = slot.map_or(EAGAIN, |s| start(frame, s));
+    LIFE.tick();
+    let first = word(kind::BIRTH, 0, 0, tick);
+    put(b, first);
+    put(b, slot.unwrap_or(0) as u64);
+    put(b, result as u64);
+    remember(b, first);
+    publish(b);
+    if !inside {
+        LIFE.leave();
+    }
+    frame.rax = result as u64;
+}
+
+fn follow_birth(b: Here, frame: &mut Frame) {
+    let at = b.pos;
+    let first = expect_plain(b, frame, word(kind::BIRTH, 0, 0, 0));
+    let (slot, result) = (get(b) as usize, get(b) as i64);
+    crate::log::verified(b);
+    let tick = low_of(first);
+    LIFE.await_turn(tick);
+    if result > 0 {
+        await_free(slot);
+        let own = start(frame, slot);
+        if own < 0 {
+            diverged(
+                why::LOCAL,
+                at,
+                [
+                    word(kind::BIRTH, 0, 0, tick),
+                    own as u64,
+                    result as u64,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                ],
+            );
+        }
+        if frame.rdi & CLONE_PARENT_SETTID != 0 {
+            store_tid(frame.rdx, result as u32);
+        }
+    }
+    LIFE.turn_done(tick);
+    frame.rax = result as u64;
+}
+
+/// Really create the thread, in every replica.
+fn start(frame: &Frame, slot: usize) -> i64 {
+    let mut child = *frame;
+    child.rsp = frame.rsi;
+    crate::wait::adapt(ALIVE.fetch_add(1, Ordering::Relaxed) + 1);
+    let keep = frame.rdi & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
+    let result = start_in(&child, slot, keep, false);
+    if result < 0 {
+        block_at(slot).free.store(1, Ordering::Release);
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
+    }
+    if result > 0 && leads() && frame.rdi & CLONE_PARENT_SETTID != 0 {
+        store_tid(frame.rdx, result as u32);
+    }
+    result
+}
+
+/// Clone with the slot's block and agent stack; `state` is what the child starts from.
+pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
+    let parent = block();
+    let mut new = block_at(slot);
+    let address = block_address(slot);
+    let top = address + BLOCK_BYTES;
+    let copy = top - FRAME_BYTES as u64;
+    new.this = address;
+    new.slot = slot as u32;
+    new.stack_top = top;
+    new.frame = copy;
+    new.free.store(0, Ordering::Relaxed);
+    new.ordered = if vforked {
+        parent.ordered
+    } else {
+        orders() as u64
+    };
+    new.has_turn.store(vforked as u32, Ordering::Relaxed);
+    new.suspend = 0;
+    new.fault_rip = 0;
+    new.vforked = vforked as u32;
+    new.pending_count.store(0, Ordering::Relaxed);
+    new.clear_tid = if state.rdi & CLONE_CHILD_CLEARTID != 0 && !vforked {
+        state.r10
+    } else {
+        0
+    };
+    let mut child = *state;
+    child.rax = 0;
+    child.pad = child.rflags();
+    // SAFETY: the top of the unused block's stack.
+    unsafe { (copy as *mut Frame).write(child) };
+    HIGH.fetch_max(slot as u32 + 1, Ordering::Relaxed);
+    clone_thread([flags, copy, 0, state.r10, state.r8], address, copy)
+}

@@ -1,0 +1,101 @@
+//! Death: announced inside the section LIFE, and complete when the kernel has cleared the thread's
+//! id word. Births wait for that.
+
+use super::ALIVE;
+use crate::clock::LIFE;
+use crate::compare::expect_plain;
+use crate::gate::{self, guarded};
+use crate::log::{publish, put, remember, tell_tail};
+use crate::raise;
+use crate::state::{Here, block, leads};
+use crate::wait::{Patience, announce, announce_end};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::{MAX_EXITING, wait};
+use geryon_abi::record::{kind, low_of, word};
+use geryon_abi::row::Row;
+
+/// Clear-tid words of threads that have announced their exit (changed inside LIFE).
+static EXITING: [AtomicU64; MAX_EXITING] = [const { AtomicU64::new(0) }; MAX_EXITING];
+pub(super) static EXITING_COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// exit: the end of one thread.
+pub fn exit(frame: &mut Frame, row: &'static Row) {
+    if ALIVE.load(Ordering::Acquire) == 1 || block().vforked != 0 {
+        return crate::process::exit_group(frame, row);
+    }
+    let b = block();
+    if leads() {
+        raise::lead_signal_before(b, frame);
+        let tick = LIFE.enter(b.this);
+        announce_exit(b);
+        LIFE.tick();
+        let first = word(kind::DEATH, 0, 0, tick);
+        put(b, first);
+        remember(b, first);
+        publish(b);
+        LIFE.leave();
+        if crate::serial::active() {
+            crate::serial::release(b);
+        }
+    } else {
+        let first = expect_plain(b, frame, word(kind::DEATH, 0, 0, 0));
+        crate::log::verified(b);
+        let tick = low_of(first);
+        LIFE.await_turn(tick);
+        announce_exit(b);
+        tell_tail(b);
+        LIFE.turn_done(tick);
+        if crate::serial::active() {
+            crate::serial::pause(b);
+        }
+    }
+    gate::exit(b.this, frame.rdi)
+}
+
+fn announce_exit(b: Here) {
+    crate::wait::adapt(ALIVE.fetch_sub(1, Ordering::AcqRel) - 1);
+    if b.clear_tid == 0 {
+        return;
+    }
+    let n = EXITING_COUNT.load(Ordering::Relaxed) as usize;
+    let n = if n == MAX_EXITING {
+        await_exits();
+        0
+    } else {
+        n
+    };
+    EXITING[n].store(b.clear_tid, Ordering::Relaxed);
+    EXITING_COUNT.store(n as u32 + 1, Ordering::Relaxed);
+}
+
+/// Inside LIFE: wait until every thread that has announced its exit is really gone, that is,
+/// the kernel has cleared its tid word, so that glibc's stack cache decides alike everywhere.
+pub fn await_exits() {
+    let n = EXITING_COUNT.load(Ordering::Relaxed) as usize;
+    if n == 0 {
+        return;
+    }
+    for e in EXITING.iter().take(n) {
+        let address = e.load(Ordering::Relaxed);
+        let mut patience = Patience::new();
+        loop {
+            let mut tid = 0;
+            // A word that is not mapped any more belongs to a thread that is gone.
+            let there = guarded(|| {
+                // SAFETY: inside `guarded`.
+                tid = unsafe { (address as *const u32).read_volatile() };
+            });
+            // glibc counts a descriptor as free from 0 downwards (-1: joined).
+            if !there || tid as i32 <= 0 {
+                break;
+            }
+            announce(wait::VALUE, address, 0);
+            if patience.spend() {
+                patience = Patience::new();
+            }
+        }
+    }
+    announce_end();
+    EXITING_COUNT.store(0, Ordering::Relaxed);
+}

@@ -1,0 +1,70 @@
+//! A thread's first steps, on its agent stack: its stream, the id that the program sees, its turn.
+
+use super::{CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, store_tid};
+use crate::compare::{plain, same_kind};
+use crate::gate::{real, rpc};
+use crate::log::{first as first_word, get, publish, put, remember, resume_stream};
+use crate::state::{Here, block, leads};
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::rpc as number;
+use geryon_abi::record::{kind, low_of, word};
+
+const NR_GETTID: u64 = 186;
+
+/// First Rust code of a new thread, on its agent stack.
+#[unsafe(no_mangle)]
+extern "C" fn geryon_thread_started(_block: u64) {
+    let b = block();
+    if b.vforked != 0 {
+        if !leads() {
+            // A copy of the descriptor table would keep pipes open that the program closes.
+            const NR_CLOSE_RANGE: u64 = 436;
+            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+        }
+        rpc(number::VFORKED, b.slot as u64, 0, 0);
+        resume_stream(leads());
+        greet(b);
+        return;
+    }
+    resume_stream(leads());
+    greet(b);
+    // SAFETY: the creator put the frame there.
+    let frame = unsafe { &*(b.frame as *const Frame) };
+    if frame.rdi & CLONE_PARENT_SETTID != 0 {
+        store_tid(frame.rdx, b.shown_tid);
+    }
+    if frame.rdi & CLONE_CHILD_SETTID != 0 {
+        store_tid(frame.r10, b.shown_tid);
+    }
+    if crate::serial::active() {
+        if leads() {
+            crate::serial::acquire(b);
+            publish(b);
+        } else {
+            // A new thread always begins with a turn.
+            let w = get(b);
+            let ours = word(kind::TURN, 0, 0, 0);
+            same_kind(b.pos - 1, w, ours, plain(ours));
+            crate::serial::take(b, w);
+        }
+    }
+}
+
+/// The first record of a thread or process carries the id that the program sees.
+pub fn greet(mut b: Here) {
+    b.own_tid = real(NR_GETTID, [0; 6]) as u32;
+    if leads() {
+        b.shown_tid = b.own_tid;
+        let first = word(kind::HELLO, 0, 0, b.own_tid);
+        put(b, first);
+        remember(b, first);
+        publish(b);
+    } else {
+        let at = b.pos;
+        let first = first_word(b);
+        remember(b, first);
+        let ours = word(kind::HELLO, 0, 0, 0);
+        same_kind(at, first, ours, plain(ours));
+        b.shown_tid = low_of(first);
+    }
+}

@@ -1,0 +1,107 @@
+//! Futex calls of code that is not hooked: each replica waits for itself.
+
+use crate::call::input;
+use crate::gate::{self, real};
+use crate::log::get;
+use crate::raise;
+use crate::state::{Here, block, leads};
+use crate::wait::{announce, announce_end};
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::wait;
+use geryon_abi::row::Row;
+
+const CMD_MASK: u64 = 0x7f;
+const WAIT_BITSET: u64 = 9;
+
+/// Is it one of the commands that wait?
+pub fn waits(args: &[u64; 6]) -> bool {
+    const WAIT: u64 = 0;
+    const LOCK_PI: u64 = 6;
+    const WAIT_REQUEUE_PI: u64 = 11;
+    const LOCK_PI2: u64 = 13;
+    matches!(
+        args[1] & CMD_MASK,
+        WAIT | WAIT_BITSET | LOCK_PI | WAIT_REQUEUE_PI | LOCK_PI2
+    )
+}
+
+/// futex: never matched one to one (design, section 4). What it returns matters only to code
+/// that loops on its word; timeouts of code that is not hooked are inputs.
+pub fn futex(frame: &mut Frame, row: &'static Row) {
+    let args = frame.args();
+    let b = block();
+    let waits = waits(&args);
+    let timed = waits && args[3] != 0;
+    if crate::serial::active() {
+        // Every result is logged; a follower's threads never sleep here, they wait for their turns.
+        if !leads() && !waits {
+            real(row.nr as u64, args);
+        }
+        return input(frame, row);
+    }
+    if !waits {
+        frame.rax = real(row.nr as u64, args) as u64;
+        return;
+    }
+    if b.suspend != 0 {
+        wait_in_kernel(b, frame, row, args);
+    } else if timed {
+        input(frame, row);
+    } else if leads() {
+        wait_in_kernel(b, frame, row, args);
+    } else if crate::log::signal_is_next(b) {
+        // The leader's handler ran while it waited here.
+        let first = get(b);
+        raise::follow_signal_before(b, first, frame);
+    } else {
+        // A follower must not sleep for ever on a wake-up that its own history may not have:
+        // it wakes by itself now and then, which futex(2) allows.
+        const NAP: [u64; 2] = [0, 3_000_000];
+        let mut nap = args;
+        nap[3] = NAP.as_ptr() as u64;
+        if args[1] & CMD_MASK == WAIT_BITSET {
+            // The plain form takes a relative time, and no flag for another clock.
+            const PRIVATE: u64 = 128;
+            nap[1] = args[1] & PRIVATE;
+        }
+        announce(wait::KERNEL, row.nr as u64, args[0]);
+        let r = real(row.nr as u64, nap);
+        announce_end();
+        frame.rax = if r == -110 { 0 } else { r as u64 };
+    }
+}
+
+/// A futex wait that is not logged. A signal that ends it is: its handler runs on top of the
+/// hooked function, and what the wait returns then is as the kernel would have it.
+fn wait_in_kernel(mut b: Here, frame: &mut Frame, row: &Row, args: [u64; 6]) {
+    loop {
+        announce(wait::KERNEL, row.nr as u64, args[0]);
+        let r = gate::real_blocking(row.nr as u64, args);
+        announce_end();
+        let stopped = (-516..=-512).contains(&r) || r == -4;
+        if !stopped {
+            frame.rax = r as u64;
+            return;
+        }
+        if !raise::pending(b) {
+            continue;
+        }
+        if !leads() {
+            continue;
+        }
+        if b.suspend != 0 {
+            b.interrupted_rsp = frame.rsp;
+            b.interrupted_suspend = b.suspend;
+            b.suspend = 0;
+            b.ordered = 1;
+        }
+        match raise::interrupted(b, r) {
+            Some(shown) => frame.rax = shown as u64,
+            None => {
+                frame.rax = row.nr as u64;
+                raise::reissue(frame);
+            }
+        }
+        raise::lead_signal_in_hook(b, frame);
+    }
+}

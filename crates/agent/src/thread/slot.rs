@@ -1,0 +1,65 @@
+//! Slots: which block, agent stack and ring a new thread gets. The leader chooses, and followers
+//! wait until theirs is free.
+
+use crate::clock::LIFE;
+use crate::compare::expect_plain;
+use crate::log::{get, publish, put, remember};
+use crate::state::{block, block_at, leads};
+use crate::wait::Patience;
+use core::sync::atomic::Ordering;
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::{MAX_THREADS, block_address};
+use geryon_abi::record::{kind, low_of, word};
+
+pub(super) fn is_free(slot: usize) -> bool {
+    let b = block_at(slot);
+    b.this == 0 || b.free.load(Ordering::Acquire) == 1
+}
+
+/// Agree on a free slot for a process that will run in this memory.
+pub fn take_slot(frame: &mut Frame) -> Option<usize> {
+    let b = block();
+    if leads() {
+        let tick = LIFE.enter(b.this);
+        let slot = (0..MAX_THREADS).find(|s| is_free(*s));
+        if let Some(s) = slot {
+            claim(s);
+        }
+        LIFE.tick();
+        let first = word(kind::BIRTH, 1, 0, tick);
+        put(b, first);
+        put(b, slot.map_or(u64::MAX, |s| s as u64));
+        put(b, 0);
+        remember(b, first);
+        publish(b);
+        LIFE.leave();
+        return slot;
+    }
+    let first = expect_plain(b, frame, word(kind::BIRTH, 1, 0, 0));
+    let (slot, _) = (get(b) as usize, get(b));
+    crate::log::verified(b);
+    let tick = low_of(first);
+    LIFE.await_turn(tick);
+    if slot < MAX_THREADS {
+        await_free(slot);
+        claim(slot);
+    }
+    LIFE.turn_done(tick);
+    (slot < MAX_THREADS).then_some(slot)
+}
+
+fn claim(slot: usize) {
+    let mut b = block_at(slot);
+    b.this = block_address(slot);
+    b.free.store(0, Ordering::Release);
+}
+
+/// Its last owner executes its last instructions.
+pub(super) fn await_free(slot: usize) {
+    let mut patience = Patience::new();
+    while !is_free(slot) {
+        if patience.spend() {
+            patience = Patience::new();
+        }
+    }
+}

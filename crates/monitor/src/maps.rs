@@ -1,0 +1,234 @@
+//! What is mapped in a process: asked mapping by mapping where the kernel can (PROCMAP_QUERY, Linux
+//! 6.11), else read from /proc/PID/maps as a whole, which with a hundred libraries costs more
+//! than mapping one.
+
+use anyhow::{Context, Result};
+use std::cell::OnceCell;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// One executable file mapping of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeMap {
+    /// First address.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// File offset of the first byte.
+    pub offset: u64,
+    /// File.
+    pub path: PathBuf,
+}
+
+/// One mapping: what PROCMAP_QUERY tells of it.
+struct Mapping {
+    start: u64,
+    end: u64,
+    offset: u64,
+    executable: bool,
+    name: Vec<u8>,
+}
+
+/// The mappings of a stopped process.
+pub struct AddressSpace {
+    file: File,
+    /// All of them, on kernels that cannot be asked for one.
+    all: OnceCell<Vec<Mapping>>,
+}
+
+impl AddressSpace {
+    /// Of a process.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn open(pid: i32) -> Result<AddressSpace> {
+        let file = File::open(format!("/proc/{pid}/maps")).context("its mappings")?;
+        Ok(AddressSpace {
+            file,
+            all: OnceCell::new(),
+        })
+    }
+
+    /// Executable file mappings that touch a range.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn code(&self, start: u64, end: u64) -> Result<Vec<CodeMap>> {
+        let mut out = Vec::new();
+        let mut at = start;
+        while let Some(m) = self.at_or_after(at)?.filter(|m| m.start < end) {
+            at = m.end;
+            if m.executable && m.name.starts_with(b"/") && !m.name.starts_with(b"/memfd:") {
+                out.push(CodeMap {
+                    start: m.start,
+                    end: m.end,
+                    offset: m.offset,
+                    path: PathBuf::from(OsString::from_vec(m.name)),
+                });
+            }
+        }
+        Ok(out)
+    }
+
+    /// Is nothing mapped in these bytes, as far as can be known?
+    pub fn is_free(&self, at: u64, len: u64) -> bool {
+        self.at_or_after(at)
+            .is_ok_and(|m| m.is_none_or(|m| m.start >= at + len))
+    }
+
+    /// The mapping that covers an address, or the next one.
+    fn at_or_after(&self, at: u64) -> Result<Option<Mapping>> {
+        if self.all.get().is_none() {
+            match query(&self.file, at) {
+                Err(e) if e.raw_os_error() == Some(libc::ENOTTY) => {
+                    let mut text = Vec::new();
+                    (&self.file).read_to_end(&mut text)?;
+                    let _ = self
+                        .all
+                        .set(text.split(|b| *b == b'\n').filter_map(line).collect());
+                }
+                result => return Ok(result?),
+            }
+        }
+        let all = self.all.get().map_or(&[][..], |all| &all[..]);
+        let next = all.partition_point(|m| m.end <= at);
+        Ok(all.get(next).map(|m| Mapping {
+            name: m.name.clone(),
+            ..*m
+        }))
+    }
+}
+
+/// `struct procmap_query` of linux/fs.h.
+#[repr(C)]
+#[derive(Default)]
+struct Query {
+    size: u64,
+    query_flags: u64,
+    query_addr: u64,
+    vma_start: u64,
+    vma_end: u64,
+    vma_flags: u64,
+    vma_page_size: u64,
+    vma_offset: u64,
+    inode: u64,
+    dev_major: u32,
+    dev_minor: u32,
+    vma_name_size: u32,
+    build_id_size: u32,
+    vma_name_addr: u64,
+    build_id_addr: u64,
+}
+
+/// `_IOWR('f', 17, struct procmap_query)`
+const PROCMAP_QUERY: u64 = 0xc000_6611 | (size_of::<Query>() as u64) << 16;
+const COVERING_OR_NEXT: u64 = 0x10;
+const EXECUTABLE: u64 = 4;
+
+/// The mapping that covers an address, or the next one; ENOTTY where the kernel knows no such question.
+fn query(file: &File, at: u64) -> std::io::Result<Option<Mapping>> {
+    let mut name = [0u8; libc::PATH_MAX as usize];
+    let mut q = Query {
+        size: size_of::<Query>() as u64,
+        query_flags: COVERING_OR_NEXT,
+        query_addr: at,
+        vma_name_size: name.len() as u32,
+        vma_name_addr: name.as_mut_ptr() as u64,
+        ..Query::default()
+    };
+    // SAFETY: the kernel writes within the struct and the named buffer, which outlive the call.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), PROCMAP_QUERY, &raw mut q) };
+    if result != 0 {
+        let e = std::io::Error::last_os_error();
+        return match e.raw_os_error() {
+            Some(libc::ENOENT) => Ok(None),
+            _ => Err(e),
+        };
+    }
+    let len = (q.vma_name_size as usize).saturating_sub(1); // with its NUL
+    Ok(Some(Mapping {
+        start: q.vma_start,
+        end: q.vma_end,
+        offset: q.vma_offset,
+        executable: q.vma_flags & EXECUTABLE != 0,
+        name: name[..len.min(name.len())].to_vec(),
+    }))
+}
+
+/// One line of /proc/PID/maps.
+fn line(text: &[u8]) -> Option<Mapping> {
+    let mut fields = text.splitn(6, |b| *b == b' ');
+    let word = |f: &[u8]| u64::from_str_radix(std::str::from_utf8(f).ok()?, 16).ok();
+    let range = fields.next()?;
+    let dash = range.iter().position(|b| *b == b'-')?;
+    let permissions = fields.next()?;
+    let offset = fields.next()?;
+    let name = fields.nth(2).unwrap_or(b"");
+    Some(Mapping {
+        start: word(&range[..dash])?,
+        end: word(&range[dash + 1..])?,
+        offset: word(offset)?,
+        executable: permissions.get(2) == Some(&b'x'),
+        name: name.trim_ascii_start().to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> AddressSpace {
+        AddressSpace::open(std::process::id() as i32).unwrap()
+    }
+
+    fn whole() -> AddressSpace {
+        let space = own();
+        let text = std::fs::read("/proc/self/maps").unwrap();
+        let all = text.split(|b| *b == b'\n').filter_map(line).collect();
+        assert!(space.all.set(all).is_ok());
+        space
+    }
+
+    #[test]
+    fn both_ways_find_the_same_code() {
+        let here = own as *const () as u64;
+        let (one, all) = (
+            own().code(0, u64::MAX).unwrap(),
+            whole().code(0, u64::MAX).unwrap(),
+        );
+        assert_eq!(one, all);
+        let mine = one
+            .iter()
+            .find(|m| m.start <= here && here < m.end)
+            .unwrap();
+        assert_eq!(mine.path, std::env::current_exe().unwrap());
+        assert_eq!(own().code(here, here + 1).unwrap().first(), Some(mine));
+    }
+
+    #[test]
+    fn what_is_mapped_is_not_free() {
+        let here = own as *const () as u64;
+        for space in [own(), whole()] {
+            assert!(!space.is_free(here & !4095, 4096));
+            assert!(!space.is_free(0x1_0000, here), "a mapping inside");
+            assert!(space.is_free(0x1_0000, 4096));
+        }
+    }
+
+    #[test]
+    fn a_line_of_maps() {
+        let m = line(b"7f00a000-7f00b000 r-xp 00001000 fe:00 42                 /a b (deleted)")
+            .unwrap();
+        assert_eq!(
+            (m.start, m.end, m.offset),
+            (0x7f00_a000, 0x7f00_b000, 0x1000)
+        );
+        assert!(m.executable);
+        assert_eq!(m.name, b"/a b (deleted)");
+        assert!(line(b"").is_none());
+    }
+}

@@ -1,0 +1,47 @@
+//! What is said of a call that the agent refuses: its name, the place, and what to do instead.
+
+use crate::block_field;
+use crate::state::Monitor;
+use geryon_abi::frame::Frame;
+use geryon_abi::table;
+use geryon_tracee::{Pid, Regs};
+use std::mem::offset_of;
+
+impl Monitor {
+    /// A message of the agent: a refused call. Of a group only the leader's counts.
+    pub(crate) fn on_message(&mut self, pid: Pid, regs: &Regs) {
+        let Some((group, replica)) = self.membership(pid) else {
+            return;
+        };
+        if !self.leads(group, replica) {
+            return;
+        }
+        let (nr, detail) = (regs.rsi, regs.rdx);
+        let pc = self.calling_pc(pid, regs.gs_base).unwrap_or(0);
+        let place = self.place(pid, pc);
+        let text = match table::row(nr) {
+            Some(row) => {
+                let command = table::command(nr, detail)
+                    .map(|c| format!(" with {}", c.name))
+                    .unwrap_or_default();
+                let note = if row.note.is_empty() {
+                    "see: geryon syscalls"
+                } else {
+                    row.note
+                };
+                format!("{}{command} is refused (at {place}): {note}", row.name)
+            }
+            None => format!(
+                "system call {nr} is unknown and refused (at {place}); see: geryon syscalls"
+            ),
+        };
+        self.say(&text);
+    }
+
+    /// Where the program made the call that the thread with this block is in.
+    fn calling_pc(&mut self, pid: Pid, block: u64) -> Option<u64> {
+        let m = self.memory(pid).ok()?;
+        let frame = m.word(block + block_field!(frame)).ok()?;
+        m.word(frame + offset_of!(Frame, rcx) as u64).ok()
+    }
+}

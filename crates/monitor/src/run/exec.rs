@@ -1,0 +1,56 @@
+//! Exec: a process leaves its program, and with it its group; the new program founds another.
+
+use crate::state::{GroupId, Monitor, Thread};
+use anyhow::{Context, Result};
+use geryon_tracee::{Pid, Stopped, kill};
+
+impl Monitor {
+    /// A new program was loaded (always in a leader, or at launch).
+    pub(super) fn on_exec(&mut self, pid: Pid) -> Result<()> {
+        let tracee = Stopped(pid);
+        let former = tracee.event_message()? as Pid;
+        if former != pid {
+            self.threads.remove(&former);
+        }
+        self.threads.retain(|tid, t| t.pid != pid || *tid == pid);
+        self.threads.entry(pid).or_insert(Thread::of(pid));
+        self.exec_pipe = None;
+        tracee.finish_syscall()?;
+        let old = self.processes.get_mut(&pid).map(|p| {
+            p.memory = None;
+            p.threads = 1;
+            (p.group.take(), p.replica, p.guest.take())
+        });
+        match old {
+            Some((Some(old), replica, Some(slot))) => self.end_guests(old, replica, slot),
+            Some((Some(old), replica, None)) => self.leave_group(old, replica),
+            _ => {}
+        }
+        self.found(pid).context("cannot set up replicas")
+    }
+
+    /// A vfork's child in the leader has its own program now: its followers' children are over,
+    /// which lets their parents go on.
+    fn end_guests(&mut self, id: GroupId, leader: usize, slot: u64) {
+        for (pid, p) in &mut self.processes {
+            if p.group == Some(id) && p.guest == Some(slot) && p.replica != leader {
+                p.group = None;
+                kill(*pid, libc::SIGKILL);
+            }
+        }
+    }
+
+    /// The leader has replaced its program: the old program's followers are over.
+    fn leave_group(&mut self, id: GroupId, replica: usize) {
+        let Some(mut g) = self.groups.remove(&id) else {
+            return;
+        };
+        g.members[replica].pid = None;
+        for (_, f) in g.living() {
+            kill(f, libc::SIGKILL);
+            if let Some(p) = self.processes.get_mut(&f) {
+                p.group = None;
+            }
+        }
+    }
+}

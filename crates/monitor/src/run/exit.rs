@@ -1,0 +1,113 @@
+//! Ends: what a thread's or a process's end means to its group and to the run.
+
+use crate::launch::exec_error;
+use crate::options::Outcome;
+use crate::state::{End, GroupId, Monitor};
+use geryon_tracee::{Pid, kill};
+use std::time::Instant;
+
+impl Monitor {
+    /// A thread has ended, and with the first thread its process.
+    pub(super) fn on_end(&mut self, tid: Pid, end: End) {
+        self.early.remove(&tid);
+        let Some(thread) = self.threads.remove(&tid) else {
+            return;
+        };
+        if thread.pid != tid {
+            if let Some(p) = self.processes.get_mut(&thread.pid) {
+                p.threads -= 1;
+            }
+            return;
+        }
+        let Some(p) = self.processes.remove(&tid) else {
+            return;
+        };
+        self.threads.retain(|_, t| t.pid != tid);
+        match p.group {
+            Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, end),
+            Some(g) => self.on_member_end(g, p.replica, tid, end),
+            None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
+            None => self.on_root_end(tid, end),
+        }
+    }
+
+    /// The program could not be executed: say why.
+    fn on_failed_exec(&mut self) {
+        let e = self.exec_pipe.as_mut().and_then(exec_error).map_or_else(
+            || "it died before it could be executed".to_owned(),
+            |e| std::io::Error::from_raw_os_error(e).to_string(),
+        );
+        eprintln!(
+            "geryon: {}: cannot be executed: {e}",
+            self.options.program.display()
+        );
+        self.outcome = Some(Outcome::Exited(126));
+    }
+
+    /// The run ends as the launched process did, unless there was a verdict before.
+    fn on_root_end(&mut self, pid: Pid, end: End) {
+        if pid == self.root {
+            self.outcome.get_or_insert(end.into());
+        }
+    }
+
+    /// A member of a group has ended.
+    fn on_member_end(&mut self, id: GroupId, replica: usize, pid: Pid, end: End) {
+        let Some(g) = self.groups.get_mut(&id) else {
+            return;
+        };
+        g.members[replica].pid = None;
+        g.members[replica].end = Some(end);
+        if replica == g.leader {
+            g.leader_gone = Some(Instant::now());
+            if let End::Killed(_) = end {
+                g.ending = true;
+                for (_, p) in g.living() {
+                    kill(p, libc::SIGKILL);
+                }
+            }
+            self.on_root_end(pid, end);
+        } else if self.is_dropped(replica) {
+            // It was outvoted before.
+        } else if let End::Killed(_) = end {
+            self.lost(id, replica, end);
+        }
+        // A follower may end before its leader: an exit is confirmed before it happens. That it
+        // ended where the leader did not shows as a missing confirmation.
+        self.compare_ends(id);
+        if let Some(g) = self.groups.get(&id)
+            && g.living().next().is_none()
+            && g.leader_gone.is_some()
+        {
+            self.groups.remove(&id);
+        }
+    }
+
+    /// A vfork's child has ended without exec.
+    fn on_guest_end(&mut self, id: GroupId, replica: usize, end: End) {
+        let follows = self
+            .groups
+            .get(&id)
+            .is_some_and(|g| g.followers().any(|(r, _)| r == replica));
+        if matches!(end, End::Killed(_)) && follows && !self.is_dropped(replica) {
+            self.lost(id, replica, end);
+        }
+    }
+
+    /// Once leader and followers are gone: did they end alike?
+    fn compare_ends(&mut self, id: GroupId) {
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        let Some(End::Exited(a)) = g.members[g.leader].end else {
+            return;
+        };
+        let differs = g.members.iter().enumerate().find_map(|(r, m)| match m.end {
+            Some(End::Exited(b)) if b != a && !self.is_dropped(r) => Some((r, b)),
+            _ => None,
+        });
+        if let Some((r, b)) = differs {
+            self.diverged_after(r, &format!("exited with {b}, the leader with {a}"));
+        }
+    }
+}

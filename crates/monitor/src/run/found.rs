@@ -1,0 +1,118 @@
+//! A group is founded: the process that has loaded a program gets the agent and leads, and its
+//! copies follow.
+
+use crate::code::{self, Areas, Target};
+use crate::maps::AddressSpace;
+use crate::private_field;
+use crate::segment::Segment;
+use crate::setup::{Identity, Installer};
+use crate::state::{Group, GroupId, Monitor, Process, Thread};
+use anyhow::Result;
+use geryon_tracee::{Pid, RemoteMemory, Stopped};
+use std::sync::atomic::Ordering;
+
+impl Monitor {
+    /// Make the stopped process, before its program's first instruction, the leader of a new
+    /// group with a copy for each other replica of the run; let them all go.
+    pub(super) fn found(&mut self, pid: Pid) -> Result<()> {
+        let tracee = Stopped(pid);
+        let start = tracee.regs()?;
+        let leader = self.processes.get(&pid).map_or(0, |p| p.replica);
+        let alive = self.alive_mask();
+        let segment = Segment::new(self.options.replicas, alive, leader as u32)?;
+        segment
+            .header()
+            .leader_pid
+            .store(pid as u32, Ordering::Release);
+        let memory = RemoteMemory::open(pid)?;
+        let identity = self.identity(leader, alive);
+        let mut installer = Installer {
+            tracee,
+            memory: &memory,
+            image: &self.image,
+            start,
+        };
+        installer.install(&segment, identity)?;
+        let mut areas = Areas::default();
+        let space = AddressSpace::open(pid)?;
+        let glibc = space
+            .code(0, u64::MAX)?
+            .iter()
+            .any(|m| self.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
+        installer.prepare_stack(glibc)?;
+        if self.options.patch {
+            let target = Target {
+                tracee,
+                memory: &memory,
+                space: &space,
+                replica: leader,
+            };
+            code::rewrite_all(&target, &self.image, &mut self.plans, &mut areas)?;
+        }
+        let gate = self.image.symbol("geryon_blocking_syscall");
+        // MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, see the agent's log.
+        tracee.remote_syscall(gate, libc::SYS_membarrier, [4, 0, 0, 0, 0, 0])?;
+        let id = self.next_group;
+        self.next_group += 1;
+        let mut group = Group::new(segment, self.replicas.len(), leader, areas);
+        group.members[leader].pid = Some(pid);
+        let mask = tracee.mask()?;
+        for r in (0..self.replicas.len()).filter(|r| *r != leader && alive & (1 << *r) != 0) {
+            let identity = Identity {
+                replica: r as u32,
+                ..identity
+            };
+            let (copy, memory) = installer.make_copy(identity, mask)?;
+            group.members[r].pid = Some(copy);
+            let process = Process {
+                group: Some(id),
+                memory: Some(memory),
+                ..Process::new(r)
+            };
+            self.processes.insert(copy, process);
+            self.threads.insert(copy, Thread::of(copy));
+        }
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.group = Some(id);
+            p.memory = Some(memory);
+        }
+        self.apply_sabotage(&group)?;
+        self.open(id, group)
+    }
+
+    /// What the agent of the leader is told.
+    fn identity(&self, leader: usize, alive: u32) -> Identity {
+        Identity {
+            replica: leader as u32,
+            replicas: alive.count_ones(),
+            leader: leader as u32,
+            serial: self.options.order.is_serial(self.options.replicas),
+            verify: self.options.verify.code(),
+            tsc_mult: self.tsc_mult,
+        }
+    }
+
+    /// The group is complete: its members may go.
+    fn open(&mut self, id: GroupId, group: Group) -> Result<()> {
+        let members: Vec<(usize, Pid)> = group.living().collect();
+        self.groups.insert(id, group);
+        for (_, p) in members {
+            Stopped(p).resume(0)?;
+        }
+        Ok(())
+    }
+
+    /// Tell the agent that a test has chosen which fault it is to make.
+    fn apply_sabotage(&self, group: &Group) -> Result<()> {
+        let Some(s) = self.options.sabotage else {
+            return Ok(());
+        };
+        let member = group.members.get(s.replica as usize).and_then(|m| m.pid);
+        let process = member.and_then(|p| self.processes.get(&p));
+        if let Some(m) = process.and_then(|p| p.memory.as_ref()) {
+            m.write(private_field!(sabotage), &s.what.to_le_bytes())?;
+            m.set_word(private_field!(sabotage_at), s.at)?;
+        }
+        Ok(())
+    }
+}

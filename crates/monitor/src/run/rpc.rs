@@ -1,0 +1,111 @@
+//! Requests: system calls that the filter did not let pass. Those of the program go on to the
+//! agent; those that the agent addresses to the monitor are answered.
+
+use crate::code::{self, Target};
+use crate::maps::AddressSpace;
+use crate::state::Monitor;
+use anyhow::{Result, bail};
+use geryon_abi::layout::rpc;
+use geryon_tracee::{Pid, Regs, Stopped};
+
+impl Monitor {
+    /// A system call that the filter did not let pass.
+    pub(super) fn on_call(&mut self, tid: Pid) -> Result<()> {
+        let tracee = Stopped(tid);
+        let mut regs = tracee.regs()?;
+        let pid = self.threads[&tid].pid;
+        if self
+            .processes
+            .get(&pid)
+            .is_some_and(|p| p.group.is_none() && p.parent.is_none())
+        {
+            // Before the first exec: the launching child's own calls.
+            return Ok(tracee.resume(0)?);
+        }
+        if (rpc::BASE..rpc::END).contains(&regs.orig_rax) {
+            return self.on_rpc(tid, pid, regs);
+        }
+        if self.image.contains(regs.rip) {
+            bail!(
+                "the agent made an unexpected system call {} at {:#x}",
+                regs.orig_rax,
+                regs.rip
+            );
+        }
+        regs.rax = regs.orig_rax;
+        regs.orig_rax = u64::MAX;
+        regs.rcx = regs.rip;
+        regs.rip = self.image.symbol("geryon_entry_trap");
+        tracee.set_regs(&regs)?;
+        tracee.resume(0)?;
+        Ok(())
+    }
+
+    fn on_rpc(&mut self, tid: Pid, pid: Pid, mut regs: Regs) -> Result<()> {
+        let tracee = Stopped(tid);
+        let value = match regs.orig_rax {
+            rpc::MAPPED => {
+                // Calls are to be injected: this one has to be over first.
+                answer(tracee, &mut regs, 0)?;
+                tracee.finish_syscall()?;
+                self.on_mapped(tid, pid, regs.rdi, regs.rsi)?;
+                return Ok(tracee.resume(0)?);
+            }
+            rpc::VFORKED => {
+                self.on_vforked(pid, regs.rdi);
+                0
+            }
+            rpc::EXEC => 0,
+            rpc::CHILD => self.on_child(pid, regs.rdi, regs.rsi)?,
+            rpc::MESSAGE => {
+                self.on_message(pid, &regs);
+                0
+            }
+            rpc::DELIVER => return self.deliver(tid, pid, regs.rdi, regs.rsi),
+            rpc::DELIVER_HERE => {
+                let info = self.memory(pid)?.words::<16>(regs.rsi)?;
+                answer(tracee, &mut regs, 0)?;
+                return self.inject(tid, pid, info);
+            }
+            // No answer: the thread stays where it is.
+            rpc::DIVERGENCE => return self.on_divergence(tid, pid, regs.rdi),
+            other => bail!("the agent asked something unknown: {other:#x}"),
+        };
+        answer(tracee, &mut regs, value)?;
+        tracee.resume(0)?;
+        Ok(())
+    }
+
+    /// Code was mapped: rewrite it before the mapping call returns.
+    fn on_mapped(&mut self, tid: Pid, pid: Pid, address: u64, len: u64) -> Result<()> {
+        if !self.options.patch {
+            return Ok(());
+        }
+        self.memory(pid)?;
+        let p = &self.processes[&pid];
+        let memory = p.memory.as_ref().expect("opened above");
+        let Some(g) = p.group.and_then(|g| self.groups.get_mut(&g)) else {
+            return Ok(());
+        };
+        let target = Target {
+            tracee: Stopped(tid),
+            memory,
+            space: &AddressSpace::open(pid)?,
+            replica: p.replica,
+        };
+        code::rewrite(
+            &target,
+            &self.image,
+            &mut self.plans,
+            &mut g.areas,
+            (address, len),
+        )
+    }
+}
+
+/// The call is not executed, and returns this.
+fn answer(tracee: Stopped, regs: &mut Regs, value: i64) -> Result<()> {
+    regs.rax = value as u64;
+    regs.orig_rax = u64::MAX;
+    Ok(tracee.set_regs(regs)?)
+}

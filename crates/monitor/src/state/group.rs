@@ -1,0 +1,147 @@
+//! A process group: the replicas of one logical process, who leads, and what is open between them.
+
+use super::End;
+use crate::code::Areas;
+use crate::segment::Segment;
+use geryon_tracee::Pid;
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// Names a process group (the replicas of one logical process).
+pub type GroupId = u32;
+
+/// The replicas of one logical process.
+pub struct Group {
+    /// The shared log.
+    pub segment: Segment,
+    /// Each replica's part in it, by the replica's index.
+    pub members: Vec<Member>,
+    /// Index of the leader.
+    pub leader: usize,
+    /// When the leader ended, or left for another program.
+    pub leader_gone: Option<Instant>,
+    /// The leader is about to die of a signal, which is the program's end.
+    pub ending: bool,
+    /// Where the trampolines lie.
+    pub areas: Areas,
+    /// Groups of forked children by the fork's number.
+    pub children: HashMap<u64, GroupId>,
+    /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
+    pub crashes: Vec<Crash>,
+    /// Replicas that reported a divergence.
+    pub reports: Vec<Reported>,
+}
+
+/// One replica's part in a group.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Member {
+    /// Its process; None before its birth and after its end.
+    pub pid: Option<Pid>,
+    /// How it ended.
+    pub end: Option<End>,
+}
+
+impl Group {
+    /// A group of `n` replicas, none of them born yet.
+    pub fn new(segment: Segment, n: usize, leader: usize, areas: Areas) -> Group {
+        Group {
+            segment,
+            members: vec![Member::default(); n],
+            leader,
+            leader_gone: None,
+            ending: false,
+            areas,
+            children: HashMap::new(),
+            crashes: Vec::new(),
+            reports: Vec::new(),
+        }
+    }
+
+    /// The leader's process, while it lives.
+    pub fn leader_pid(&self) -> Option<Pid> {
+        self.members[self.leader].pid
+    }
+
+    /// The living members: replica and process.
+    pub fn living(&self) -> impl Iterator<Item = (usize, Pid)> {
+        self.members
+            .iter()
+            .enumerate()
+            .filter_map(|(r, m)| Some((r, m.pid?)))
+    }
+
+    /// The living members except for the leader.
+    pub fn followers(&self) -> impl Iterator<Item = (usize, Pid)> {
+        self.living().filter(|(r, _)| *r != self.leader)
+    }
+
+    /// How many replicas have a say in it: those that live, and those that have ended.
+    pub fn voters(&self) -> usize {
+        self.members
+            .iter()
+            .filter(|m| m.pid.is_some() || m.end.is_some())
+            .count()
+    }
+
+    /// The replica is out of it: its process is no member any more, what it said does not count.
+    pub fn forget(&mut self, replica: usize) {
+        self.segment.drop_replica(replica);
+        self.members[replica].pid = None;
+        self.reports.retain(|r| r.replica != replica);
+        self.crashes.retain(|c| c.replica != replica);
+    }
+}
+
+/// A replica's thread stopped at a fatal signal.
+#[derive(Clone, Debug)]
+pub struct Crash {
+    /// Which replica.
+    pub replica: usize,
+    /// Thread.
+    pub tid: Pid,
+    /// Thread group.
+    pub slot: u32,
+    /// Signal.
+    pub signal: i32,
+    /// Program counter.
+    pub pc: u64,
+    /// Faulting address.
+    pub address: u64,
+    /// When.
+    pub when: Instant,
+}
+
+/// A divergence that a follower reported; its thread is stopped.
+#[derive(Clone, Debug)]
+pub struct Reported {
+    /// Which replica.
+    pub replica: usize,
+    /// Its thread.
+    pub tid: Pid,
+    /// What it said.
+    pub report: ReportWords,
+    /// When.
+    pub when: Instant,
+}
+
+/// `geryon_abi::layout::Report`, read from the replica.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportWords {
+    /// See `geryon_abi::layout::why`.
+    pub why: u32,
+    /// Thread group.
+    pub slot: u32,
+    /// Position in the ring.
+    pub pos: u64,
+    /// The leader's record.
+    pub theirs: [u64; 8],
+    /// This replica's.
+    pub ours: [u64; 8],
+}
+
+impl ReportWords {
+    /// Where it differs: thread group and position.
+    pub fn at(&self) -> (u32, u64) {
+        (self.slot, self.pos)
+    }
+}

@@ -1,0 +1,78 @@
+//! A traced process and its threads, whichever replica they belong to.
+
+use super::GroupId;
+use crate::options::Outcome;
+use geryon_tracee::{Pid, RemoteMemory};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself.
+    Exited(i32),
+    /// By a signal.
+    Killed(i32),
+}
+
+impl From<End> for Outcome {
+    fn from(end: End) -> Outcome {
+        match end {
+            End::Exited(c) => Outcome::Exited(c),
+            End::Killed(s) => Outcome::Killed(s),
+        }
+    }
+}
+
+/// One process of one replica.
+#[derive(Debug)]
+pub struct Process {
+    /// Its group; None before the agent has said who it is.
+    pub group: Option<GroupId>,
+    /// Replica index.
+    pub replica: usize,
+    /// Its memory, once it was needed.
+    pub memory: Option<RemoteMemory>,
+    /// Group and replica of the process that forked it.
+    pub parent: Option<(GroupId, usize)>,
+    /// Number of threads.
+    pub threads: usize,
+    /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
+    pub guest: Option<u64>,
+}
+
+impl Process {
+    /// A process of one thread, without a group yet.
+    pub fn new(replica: usize) -> Process {
+        Process {
+            group: None,
+            replica,
+            memory: None,
+            parent: None,
+            threads: 1,
+            guest: None,
+        }
+    }
+}
+
+/// One thread.
+#[derive(Clone, Debug, Default)]
+pub struct Thread {
+    /// Its process.
+    pub pid: Pid,
+    /// The signal that the monitor itself has sent it, to be shown with this siginfo.
+    pub inject: Option<[u64; 16]>,
+    /// The thread's mask, while a signal waits for its safe point: all others wait in the kernel,
+    /// which knows their order and the masks of handlers.
+    pub held_mask: Option<u64>,
+    /// The mask that the delivered signal's frame must show.
+    pub frame_mask: Option<u64>,
+}
+
+impl Thread {
+    /// A thread of the process, with no signal under way.
+    pub fn of(pid: Pid) -> Thread {
+        Thread {
+            pid,
+            ..Thread::default()
+        }
+    }
+}

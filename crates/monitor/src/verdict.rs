@@ -1,0 +1,192 @@
+//! Verdicts on reports of divergence: who stands with the leader, who against it, who is to blame.
+
+mod crash;
+mod loss;
+mod remedy;
+
+use remedy::Blame;
+
+use crate::block_field;
+use crate::state::{GroupId, Monitor, ReportWords, Reported};
+use anyhow::Result;
+use geryon_abi::layout::{Report, block_address};
+use geryon_tracee::Pid;
+use std::mem::offset_of;
+use std::time::{Duration, Instant};
+
+/// With fewer replicas no majority can name the one that is wrong.
+const NAMING: usize = 3;
+
+/// How the replicas of a group stand to a report.
+#[derive(Clone, Copy, Debug)]
+struct Ballot {
+    /// All that have a say.
+    total: usize,
+    /// The leader and those that have passed the position with it.
+    with_leader: usize,
+    /// Those that reported the same.
+    against_leader: usize,
+    /// Those followers that have reported nothing.
+    silent: usize,
+}
+
+impl Ballot {
+    /// Who is to blame for what `replica` reported; None as long as others may still say more.
+    fn blame(self, replica: usize, expired: bool) -> Option<Blame> {
+        if self.total >= NAMING && self.with_leader * 2 > self.total {
+            Some(Blame::Follower(replica))
+        } else if self.total >= NAMING && self.against_leader * 2 > self.total {
+            Some(Blame::Leader)
+        } else if self.total < NAMING || self.silent == 0 || expired {
+            Some(Blame::Unnamed)
+        } else {
+            None
+        }
+    }
+}
+
+impl Monitor {
+    /// A follower says that it differs. Its thread stays stopped.
+    pub(crate) fn on_divergence(&mut self, tid: Pid, pid: Pid, at: u64) -> Result<()> {
+        let m = self.memory(pid)?;
+        let half = |w: u64, n: u32| (w >> (32 * n)) as u32;
+        let first = m.word(at)?;
+        let report = ReportWords {
+            why: half(first, 0),
+            slot: half(first, 1),
+            pos: m.word(at + offset_of!(Report, pos) as u64)?,
+            theirs: m.words(at + offset_of!(Report, theirs) as u64)?,
+            ours: m.words(at + offset_of!(Report, ours) as u64)?,
+        };
+        let Some((group, replica)) = self.membership(pid) else {
+            return Ok(());
+        };
+        if self.ends(group) {
+            return Ok(());
+        }
+        if let Some(g) = self.groups.get_mut(&group) {
+            g.reports.push(Reported {
+                replica,
+                tid,
+                report,
+                when: Instant::now(),
+            });
+        }
+        self.judge_reports(group, Duration::MAX);
+        Ok(())
+    }
+
+    /// Decide the oldest report of a group, if it can be decided.
+    pub(crate) fn judge_reports(&mut self, id: GroupId, limit: Duration) {
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        let Some(first) = g.reports.first().cloned() else {
+            return;
+        };
+        let leader = g.leader;
+        let living = g.living().count();
+        let Some(ballot) = self.ballot(id, &first.report) else {
+            return;
+        };
+        let total = ballot.total;
+        let Some(blame) = ballot.blame(first.replica, first.when.elapsed() > limit) else {
+            return;
+        };
+        let (verdict, consequence) = match blame {
+            Blame::Follower(r) => (
+                format!("replica {} of {total} is outvoted", r + 1),
+                format!("going on with {} replicas", living - 1),
+            ),
+            Blame::Leader => (
+                format!("replica {} (the leader) of {total} is outvoted", leader + 1),
+                "stopped: taking over from an outvoted leader is not implemented yet".to_owned(),
+            ),
+            Blame::Unnamed => (
+                format!("{total} replicas differ, and no majority says who is wrong"),
+                "stopped before the unconfirmed output left; run with -n 3 to name the faulty replica"
+                    .to_owned(),
+            ),
+        };
+        let text = self.describe(id, &first, &verdict);
+        eprint!("{text}");
+        self.remedy(blame, &consequence);
+    }
+
+    /// Who has said what about the position of a report so far.
+    fn ballot(&mut self, id: GroupId, report: &ReportWords) -> Option<Ballot> {
+        let g = self.groups.get(&id)?;
+        let total = g.voters();
+        let against_leader = g
+            .reports
+            .iter()
+            .filter(|r| r.report.at() == report.at() && r.report.ours == report.ours)
+            .count();
+        let silent: Vec<Pid> = g
+            .followers()
+            .filter(|(r, _)| g.reports.iter().all(|x| x.replica != *r))
+            .map(|(_, pid)| pid)
+            .collect();
+        let passed = silent.iter().filter(|p| self.has_passed(**p, report));
+        Some(Ballot {
+            total,
+            with_leader: 1 + passed.count(),
+            against_leader,
+            silent: silent.len(),
+        })
+    }
+
+    /// Has the process confirmed the record at the report's position?
+    fn has_passed(&mut self, pid: Pid, report: &ReportWords) -> bool {
+        let block = block_address(report.slot as usize);
+        self.memory(pid)
+            .and_then(|m| Ok(m.word(block + block_field!(verified))?))
+            .is_ok_and(|p| p > report.pos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ballot, Blame};
+
+    fn blame(total: usize, with_leader: usize, against_leader: usize) -> Option<Blame> {
+        let silent = total - with_leader - against_leader + (with_leader - 1);
+        let ballot = Ballot {
+            total,
+            with_leader,
+            against_leader,
+            silent,
+        };
+        ballot.blame(7, false)
+    }
+
+    #[test]
+    fn a_majority_names_the_one_that_is_wrong() {
+        assert_eq!(blame(3, 2, 1), Some(Blame::Follower(7)));
+        assert_eq!(blame(3, 1, 2), Some(Blame::Leader));
+        assert_eq!(blame(5, 3, 1), Some(Blame::Follower(7)));
+        assert_eq!(blame(5, 2, 2), None);
+    }
+
+    #[test]
+    fn two_name_nobody() {
+        assert_eq!(blame(2, 1, 1), Some(Blame::Unnamed));
+    }
+
+    #[test]
+    fn without_a_majority_there_is_a_limit() {
+        assert_eq!(blame(3, 1, 1), None);
+        let ballot = Ballot {
+            total: 3,
+            with_leader: 1,
+            against_leader: 1,
+            silent: 1,
+        };
+        assert_eq!(ballot.blame(7, true), Some(Blame::Unnamed));
+        let all_spoke = Ballot {
+            silent: 0,
+            ..ballot
+        };
+        assert_eq!(all_spoke.blame(7, false), Some(Blame::Unnamed));
+    }
+}

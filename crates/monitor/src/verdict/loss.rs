@@ -1,0 +1,116 @@
+//! Verdicts on a replica that is gone or must go: it died, it hangs, it ended unlike the others.
+
+use super::{Blame, NAMING};
+use crate::report::json::{Side, Written};
+use crate::report::words::signal_name;
+use crate::state::{End, GroupId, Monitor};
+
+/// A replica that is gone, or must go.
+pub(super) struct Loss {
+    /// In which group it was noticed.
+    pub group: GroupId,
+    /// Which one.
+    pub replica: usize,
+    /// In one sentence.
+    pub cause: String,
+    /// All of it, as lines for the user.
+    pub text: String,
+    /// Where it stood.
+    pub backtrace: Vec<String>,
+}
+
+impl Monitor {
+    /// A follower ended although its leader lives.
+    pub(crate) fn lost(&mut self, id: GroupId, replica: usize, end: End) {
+        if self.ends(id) {
+            return;
+        }
+        let cause = match end {
+            End::Exited(c) => format!(
+                "replica {} exited with {c} and the leader did not",
+                replica + 1
+            ),
+            End::Killed(s) => format!(
+                "replica {} was killed by signal {s} ({})",
+                replica + 1,
+                signal_name(s)
+            ),
+        };
+        self.settle_loss(Loss {
+            group: id,
+            replica,
+            text: format!("geryon: divergence: {cause}\n"),
+            cause,
+            backtrace: Vec::new(),
+        });
+    }
+
+    /// The watchdog's verdict on a replica.
+    pub(crate) fn stuck(&mut self, id: GroupId, replica: usize, what: &str) {
+        let Some(text) = self.describe_stuck(id, replica, what) else {
+            return;
+        };
+        self.settle_loss(Loss {
+            group: id,
+            replica,
+            cause: format!("replica {} {what}", replica + 1),
+            text,
+            backtrace: Vec::new(),
+        });
+    }
+
+    /// The replicas disagree about the end itself.
+    pub(crate) fn diverged_after(&mut self, replica: usize, what: &str) {
+        eprintln!("geryon: divergence: replica {} {what}", replica + 1);
+        self.stop();
+    }
+
+    /// Decide what the loss means for the run, tell it, and go on or stop.
+    pub(super) fn settle_loss(&mut self, loss: Loss) {
+        let replica = loss.replica;
+        let leads = self.leads(loss.group, replica);
+        if !self.groups.contains_key(&loss.group) {
+            return;
+        }
+        let total = self.replicas.iter().filter(|r| !r.dropped).count();
+        eprint!("{}", loss.text);
+        self.write_report(&Written {
+            verdict: if total >= NAMING {
+                "outvoted"
+            } else {
+                "no majority"
+            }
+            .into(),
+            cause: loss.cause,
+            outvoted: vec![replica],
+            replicas: vec![Side {
+                replica,
+                backtrace: loss.backtrace,
+                ..Side::default()
+            }],
+            message: loss.text,
+            ..Written::default()
+        });
+        let (blame, consequence) = if leads {
+            (
+                Blame::Leader,
+                "stopped: taking over from a lost leader is not implemented yet".to_owned(),
+            )
+        } else if total >= NAMING {
+            (
+                Blame::Follower(replica),
+                format!(
+                    "replica {} of {total} is outvoted; going on with {} replicas",
+                    replica + 1,
+                    total - 1
+                ),
+            )
+        } else {
+            (
+                Blame::Unnamed,
+                "stopped: two replicas differ, and no majority says who is wrong; run with -n 3 to name the faulty replica".to_owned(),
+            )
+        };
+        self.remedy(blame, &consequence);
+    }
+}
