@@ -1,6 +1,7 @@
 //! The command line of Geryon.
 
 mod doctor;
+mod inject;
 mod program;
 mod run;
 mod streams;
@@ -40,6 +41,11 @@ enum Command {
     Doctor,
     /// Measure: native, N uncoordinated copies, and Geryon, interleaved.
     Bench(geryon_bench::Options),
+    /// Inject faults into replicas, trial by trial, and tell what came of them.
+    Inject(inject::Args),
+    /// One trial without Geryon: run a program under ptrace and inject a fault (`inject` uses it).
+    #[command(hide = true)]
+    InjectBare(inject::bare::Args),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +62,8 @@ fn main() -> ExitCode {
         }
         Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),
         Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),
+        Command::Inject(args) => inject::main(args),
+        Command::InjectBare(args) => inject::bare::main(args),
     };
     result.unwrap_or_else(|e| {
         eprintln!("geryon: {e:#}");

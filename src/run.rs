@@ -3,7 +3,7 @@
 use crate::{OWN_FAILURE, program, streams};
 use clap::ValueEnum;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
-use geryon_monitor::{Options, Order, Outcome, Sabotage, Verify};
+use geryon_monitor::{OnDivergence, Options, Order, Outcome, Sabotage, Verify};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,6 +22,9 @@ pub struct Args {
     /// How the leader's thread order is repeated in the followers.
     #[arg(long, value_enum, default_value_t = OrderFlag::Auto, env = "GERYON_ORDER", hide_env = true)]
     order: OrderFlag,
+    /// What follows when one of three or more replicas is outvoted. (Two that differ are stopped.)
+    #[arg(long, value_enum, default_value_t = OnDivergenceFlag::Replace, value_name = "POLICY")]
+    on_divergence: OnDivergenceFlag,
     /// Write the report of a divergence to this file, too, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -34,6 +37,17 @@ pub struct Args {
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
+}
+
+/// `--on-divergence`.
+#[derive(Clone, Copy, ValueEnum)]
+enum OnDivergenceFlag {
+    /// The outvoted replica is replaced by a copy of a healthy one, while the program goes on.
+    Replace,
+    /// It is left out, and the others go on.
+    Drop,
+    /// The run stops with a report.
+    Stop,
 }
 
 /// `--order`.
@@ -105,6 +119,11 @@ pub fn main(args: Args) -> ExitCode {
             OrderFlag::Auto => Order::Auto,
             OrderFlag::Clocks => Order::Clocks,
             OrderFlag::Serial => Order::Serial,
+        },
+        on_divergence: match args.on_divergence {
+            OnDivergenceFlag::Replace => OnDivergence::Replace,
+            OnDivergenceFlag::Drop => OnDivergence::Drop,
+            OnDivergenceFlag::Stop => OnDivergence::Stop,
         },
         report: args.report,
         sabotage: args.sabotage,

@@ -56,6 +56,7 @@ pub fn replicas(usual: &[u32]) -> Vec<u32> {
 }
 
 /// Smaller inputs?
+#[allow(dead_code)] // only some of the test programs have inputs of their own
 pub fn short() -> bool {
     flag("SHORT")
 }

@@ -157,7 +157,9 @@ pub struct Header {
     pub frozen: AtomicU32,
     /// Divergences reported (rule of the report: first wins).
     pub diverged: AtomicU32,
-    pad: u32,
+    /// Bit i: replica i is being made. Nothing that it has still to read is overwritten, and nobody
+    /// waits for its confirmation yet.
+    pub joining: AtomicU32,
     /// File mappings replayed, by replica: a descriptor is not closed before these agree.
     pub file_maps: [AtomicU64; MAX_REPLICAS],
 }
@@ -305,6 +307,11 @@ pub struct Block {
     pub interruption_count: u64,
     /// Where signals interrupted the program.
     pub interruptions: [Interruption; MAX_INTERRUPTIONS],
+    /// The alternate signal stack as the program set it: address, flags, size.
+    pub altstack: [u64; 3],
+    /// 1 while a follower writes to its line of the ring: a copy made now would write there, too.
+    pub publishing: AtomicU32,
+    pad2: u32,
     /// Records consumed or produced (for progress reports).
     pub events: u64,
     /// The last records, newest at `events % 16`.

@@ -159,6 +159,10 @@ fn sigaltstack(frame: &mut Frame) {
         return;
     }
     let result = real(nr::SIGALTSTACK, args);
+    if result == 0 && args[0] != 0 {
+        // SAFETY: the kernel has just read the structure.
+        crate::state::block().altstack = unsafe { (args[0] as *const [u64; 3]).read_unaligned() };
+    }
     if result == 0 && on_it && args[1] != 0 {
         let flags = (args[1] + 8) as *mut u32;
         // SAFETY: the kernel has just written the structure.

@@ -34,6 +34,11 @@ pub fn followers() -> u32 {
     header().alive.load(Ordering::Acquire) & !(1 << private().replica)
 }
 
+/// Those whose unread records must not be overwritten.
+fn readers() -> u32 {
+    followers() | header().joining.load(Ordering::Acquire)
+}
+
 /// Leader: append one word.
 #[inline(always)]
 pub fn put(mut b: Here, word: u64) {
@@ -63,7 +68,7 @@ fn make_room(mut b: Here) {
     let r = ring(b);
     let mut patience = Patience::new();
     loop {
-        let mask = followers();
+        let mask = readers();
         let low = r.lowest_tail(mask);
         if low == u64::MAX {
             b.limit = b.pos + RING_WORDS as u64;
@@ -112,9 +117,10 @@ fn sleep_on_followers<'a>(r: &'a Ring, mask: u32, low: u64, word: impl Fn(usize)
             r.control().leader_sleeps.store(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             let w = word(i);
-            if w.load(Ordering::SeqCst) == low
-                && header().alive.load(Ordering::SeqCst) & (1 << i) != 0
-            {
+            let h = header();
+            let takes_part =
+                (h.alive.load(Ordering::SeqCst) | h.joining.load(Ordering::SeqCst)) & (1 << i) != 0;
+            if w.load(Ordering::SeqCst) == low && takes_part {
                 sleep64(w, low, true);
             }
             r.control().leader_sleeps.store(0, Ordering::SeqCst);
@@ -194,18 +200,34 @@ pub fn verified(mut b: Here) {
 /// Follower: tell the leader which slots it may overwrite.
 pub fn tell_tail(b: Here) {
     let r = ring(b);
-    let line = &r.control().followers[private().replica as usize];
+    b.publishing.store(1, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let line = &r.control().followers[replica()];
     line.tail.store(b.pos, Ordering::SeqCst);
+    compiler_fence(Ordering::SeqCst);
+    b.publishing.store(0, Ordering::Relaxed);
     wake_leader(&r, &line.tail);
+}
+
+/// This replica's index. Read anew each time: a copy of a replica gets another one while it stands
+/// in the middle of anything.
+#[inline(always)]
+fn replica() -> usize {
+    // SAFETY: a word of the private structure.
+    unsafe { core::ptr::from_ref(&private().replica).read_volatile() as usize }
 }
 
 /// Follower: everything below the present position was verified.
 pub fn acknowledge(b: Here) {
     let r = ring(b);
-    let line = &r.control().followers[private().replica as usize];
     verified(b);
+    b.publishing.store(1, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let line = &r.control().followers[replica()];
     line.tail.store(b.pos, Ordering::Release);
     line.ack.store(b.pos, Ordering::SeqCst);
+    compiler_fence(Ordering::SeqCst);
+    b.publishing.store(0, Ordering::Relaxed);
     wake_leader(&r, &line.ack);
 }
 
@@ -229,7 +251,6 @@ fn await_record(mut b: Here, at: u64) {
     }
     announce(wait::RECORD, at, 0);
     let mut patience = Patience::learned(b);
-    let me = 1 << private().replica;
     loop {
         let head = r.head();
         if at < head {
@@ -238,12 +259,12 @@ fn await_record(mut b: Here, at: u64) {
         }
         if patience.spend() {
             let sleeps = &r.control().follower_sleeps;
-            sleeps.fetch_or(me, Ordering::SeqCst);
+            sleeps.fetch_or(1 << replica(), Ordering::SeqCst);
             crate::gate::real(NR_MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
             if r.head() == head {
                 sleep64(&r.control().head, head, true);
             }
-            sleeps.fetch_and(!me, Ordering::SeqCst);
+            sleeps.fetch_and(!(1 << replica()), Ordering::SeqCst);
         }
     }
     announce_end();
@@ -255,7 +276,7 @@ pub fn resume_stream(leads: bool) {
     let mut b = block();
     let r = ring(b);
     b.limit = if leads {
-        let low = r.lowest_tail(followers());
+        let low = r.lowest_tail(readers());
         if low == u64::MAX {
             b.pos + RING_WORDS as u64
         } else {

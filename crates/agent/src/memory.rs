@@ -97,8 +97,10 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
             }
         }
         if uses_file(nr, &args) {
+            b.publishing.store(1, Ordering::SeqCst);
             let done = &header().file_maps[private().replica as usize];
             done.fetch_add(1, Ordering::SeqCst);
+            b.publishing.store(0, Ordering::SeqCst);
             crate::wait::wake_at(done as *const _ as u64, true);
         }
         MEMORY.turn_done(tick);

@@ -39,6 +39,7 @@ pub struct Patience {
 
 impl Patience {
     /// Start.
+    #[allow(clippy::new_without_default)] // the default is no better known by that name
     #[inline(always)]
     pub const fn new() -> Patience {
         Patience {

@@ -18,7 +18,7 @@ mod measure;
 mod options;
 mod process;
 mod results;
-mod scratch;
+pub mod scratch;
 mod stats;
 mod workload;
 

@@ -1,4 +1,4 @@
-//! A directory for the files of one bench, removed with it.
+//! A directory for the files of one bench or campaign, removed with it.
 
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Context;
 
-const PREFIX: &str = "geryon-bench-";
-/// A file in the directory that is locked for as long as its bench lives.
+const PREFIX: &str = "geryon-scratch-";
+/// A file in the directory that is locked for as long as its maker lives.
 const LOCK: &str = "lock";
 
 /// A new directory below TMPDIR that only we can enter; removed when dropped.
@@ -20,6 +20,9 @@ pub struct Scratch {
 
 impl Scratch {
     /// Makes the directory.
+    ///
+    /// # Errors
+    /// When TMPDIR cannot be written.
     pub fn new() -> anyhow::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -48,12 +51,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing can be done about an error; the next bench tries again.
+        // Nothing can be done about an error; the next one tries again.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes what benches of this user left behind that were killed.
+/// Removes what benches and campaigns of this user left behind that were killed.
 pub fn remove_stale() {
     let Ok(entries) = fs::read_dir(std::env::temp_dir()) else {
         return;

@@ -7,6 +7,7 @@ mod launch;
 mod maps;
 mod options;
 mod plans;
+mod recover;
 mod report;
 mod run;
 mod segment;
@@ -16,5 +17,5 @@ mod state;
 mod verdict;
 mod watch;
 
-pub use options::{Options, Order, Outcome, Sabotage, Verify};
+pub use options::{OnDivergence, Options, Order, Outcome, Sabotage, Verify};
 pub use run::run;

@@ -30,6 +30,8 @@ struct Mapping {
     end: u64,
     offset: u64,
     executable: bool,
+    /// Writable, and what is written is seen by others.
+    shared: bool,
     name: Vec<u8>,
 }
 
@@ -69,6 +71,22 @@ impl AddressSpace {
                     offset: m.offset,
                     path: PathBuf::from(OsString::from_vec(m.name)),
                 });
+            }
+        }
+        Ok(out)
+    }
+
+    /// Start and length of the writable mappings that other processes may share.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn shared_writable(&self) -> Result<Vec<(u64, u64)>> {
+        let mut out = Vec::new();
+        let mut at = 0;
+        while let Some(m) = self.at_or_after(at)? {
+            at = m.end;
+            if m.shared {
+                out.push((m.start, m.end - m.start));
             }
         }
         Ok(out)
@@ -127,7 +145,9 @@ struct Query {
 /// `_IOWR('f', 17, struct procmap_query)`
 const PROCMAP_QUERY: u64 = 0xc000_6611 | (size_of::<Query>() as u64) << 16;
 const COVERING_OR_NEXT: u64 = 0x10;
+const WRITABLE: u64 = 2;
 const EXECUTABLE: u64 = 4;
+const SHARED: u64 = 8;
 
 /// The mapping that covers an address, or the next one; ENOTTY where the kernel knows no such question.
 fn query(file: &File, at: u64) -> std::io::Result<Option<Mapping>> {
@@ -155,6 +175,7 @@ fn query(file: &File, at: u64) -> std::io::Result<Option<Mapping>> {
         end: q.vma_end,
         offset: q.vma_offset,
         executable: q.vma_flags & EXECUTABLE != 0,
+        shared: q.vma_flags & (WRITABLE | SHARED) == WRITABLE | SHARED,
         name: name[..len.min(name.len())].to_vec(),
     }))
 }
@@ -173,6 +194,7 @@ fn line(text: &[u8]) -> Option<Mapping> {
         end: word(&range[dash + 1..])?,
         offset: word(offset)?,
         executable: permissions.get(2) == Some(&b'x'),
+        shared: permissions.get(1) == Some(&b'w') && permissions.get(3) == Some(&b's'),
         name: name.trim_ascii_start().to_vec(),
     })
 }

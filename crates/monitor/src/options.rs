@@ -49,6 +49,17 @@ impl Order {
     }
 }
 
+/// What follows when replicas differ (`--on-divergence`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDivergence {
+    /// A replica that is outvoted is replaced by a copy of a healthy one.
+    Replace,
+    /// It is left out, and the rest go on.
+    Drop,
+    /// The run stops.
+    Stop,
+}
+
 /// A fault that a test asks one replica's agent to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Sabotage {
@@ -73,6 +84,8 @@ pub struct Options {
     pub verify: Verify,
     /// How the threads' order is repeated.
     pub order: Order,
+    /// What follows when replicas differ.
+    pub on_divergence: OnDivergence,
     /// Where the report goes, besides stderr.
     pub report: Option<PathBuf>,
     /// Test hook.

@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// How often the watchdog looks, in milliseconds.
 const WATCH_MS: u64 = 100;
+/// How often one that is to be replaced is looked after, in milliseconds.
+const RECOVER_MS: u64 = 1;
 /// How long the killed may take to be gone, in seconds.
 const REAP_S: u64 = 10;
 
@@ -47,6 +49,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         next_group: 0,
         root: pid,
         exec_pipe: Some(pipe),
+        wanted: Vec::new(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
         symbolizer: Symbolizer::new(),
@@ -97,7 +100,12 @@ impl Monitor {
             match wait_any() {
                 Ok(Some(stop)) => self.on_stop(stop)?,
                 Ok(None) => {
-                    if let Some(s) = signals.wait(Duration::from_millis(WATCH_MS)) {
+                    let limit = if self.recovers() {
+                        RECOVER_MS
+                    } else {
+                        WATCH_MS
+                    };
+                    if let Some(s) = signals.wait(Duration::from_millis(limit)) {
                         // The leader's root process; who follows hears of it from the log.
                         kill(self.root, s);
                     }
@@ -107,6 +115,9 @@ impl Monitor {
             if self.outcome == Some(Outcome::Diverged) {
                 return Ok(());
             }
+            if self.recovers() {
+                unless_gone(self.recover())?;
+            }
             if watched.elapsed() >= Duration::from_millis(WATCH_MS) {
                 watched = Instant::now();
                 unless_gone(self.watch())?;
@@ -114,7 +125,8 @@ impl Monitor {
         }
     }
 
-    fn on_stop(&mut self, stop: Stop) -> Result<()> {
+    /// One stop of one thread.
+    pub(crate) fn on_stop(&mut self, stop: Stop) -> Result<()> {
         let pid = stop.pid();
         let result = match stop {
             Stop::Exited(_, code) => {
@@ -130,7 +142,7 @@ impl Monitor {
                 return Ok(());
             }
             Stop::Event(_, Event::Clone | Event::Fork | Event::Vfork) => self.on_birth(pid),
-            Stop::Event(_, Event::Exec) => return self.on_exec(pid),
+            Stop::Event(_, Event::Exec) => self.on_exec(pid),
             Stop::Event(_, Event::Seccomp) => self.on_call(pid),
             Stop::Event(_, Event::Stop(signal)) => self.on_group_stop(pid, signal),
             Stop::Signal(_, signal) => self.on_signal(pid, signal),

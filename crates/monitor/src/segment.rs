@@ -76,6 +76,21 @@ impl Segment {
         fd_path(&self.file)
     }
 
+    /// A replica that had been given its place in every ring takes part from now on.
+    pub fn join(&self, replica: usize) {
+        let h = self.header();
+        h.alive.fetch_or(1 << replica, Ordering::SeqCst);
+        h.joining.fetch_and(!(1 << replica), Ordering::SeqCst);
+    }
+
+    /// It does not come after all.
+    pub fn leave_seat(&self, replica: usize) {
+        self.drop_replica(replica);
+        self.header()
+            .joining
+            .fetch_and(!(1 << replica), Ordering::SeqCst);
+    }
+
     /// Take a replica out: nobody waits for it any more. Its words change, so that a leader which is
     /// just going to sleep on one of them wakes up.
     pub fn drop_replica(&self, replica: usize) {

@@ -6,12 +6,12 @@ mod stack;
 use crate::image::Image;
 use crate::segment::{Segment, fd_path};
 use crate::{block_field, private_field};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use geryon_abi::layout::{
     ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES,
     SEGMENT_BASE, SEGMENT_BYTES, block_address, role,
 };
-use geryon_tracee::{Event, Pid, Regs, RemoteMemory, Stop, Stopped};
+use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped};
 
 const O_RDWR: u64 = 2;
 const O_CLOEXEC: u64 = 0o2_000_000;
@@ -240,14 +240,8 @@ impl Installer<'_> {
             [flags, 0, 0, 0, 0, 0],
             "copy the program",
         )? as Pid;
-        loop {
-            match geryon_tracee::wait_for(pid).context("waiting for the copy")? {
-                Stop::Event(_, Event::Stop(_)) => return Ok(pid),
-                Stop::Exited(..) | Stop::Killed(..) => bail!("a copy of the program died at birth"),
-                // The rest of the injected call.
-                _ => Stopped(pid).resume(0)?,
-            }
-        }
+        geryon_tracee::settle(pid)?;
+        Ok(pid)
     }
 }
 

@@ -9,6 +9,7 @@ pub use process::{End, Process, Thread};
 use crate::image::Image;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
+use crate::recover::Wanted;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_symbols::Symbolizer;
@@ -40,6 +41,8 @@ pub struct Monitor {
     pub root: Pid,
     /// Tells why the program could not be executed; None after the first exec.
     pub exec_pipe: Option<File>,
+    /// Replicas that are to be made anew.
+    pub wanted: Vec<Wanted>,
     /// Time stamp counter ticks in 2^20 ns.
     pub tsc_mult: u64,
     /// The watchdog's memory.
@@ -57,6 +60,8 @@ pub struct Monitor {
 pub struct Replica {
     /// Taken out of the run: it has no vote, nobody waits for it, and no group gets one of it.
     pub dropped: bool,
+    /// How often it was replaced.
+    pub replaced: u32,
 }
 
 impl Monitor {

@@ -2,13 +2,15 @@
 //!
 //! All unsafe of talking to another process lives here.
 
+mod extended;
 mod filter;
 mod memory;
 mod stop;
 
+pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
-pub use stop::{Event, Pid, Stop, wait_any};
+pub use stop::{Event, Pid, Stop, poll_for, wait_any};
 
 use std::io::{Error, Result};
 
@@ -182,7 +184,11 @@ impl Stopped {
             self.resume_to_syscall()?;
             match stop::wait_for(self.0)? {
                 Stop::Syscall(_) => halves += 1,
-                Stop::Event(_, Event::Seccomp | Event::Clone | Event::Fork | Event::Vfork) => {}
+                Stop::Event(
+                    _,
+                    Event::Seccomp | Event::Clone | Event::Fork | Event::Vfork | Event::Stop(_),
+                ) => {}
+                end @ (Stop::Exited(..) | Stop::Killed(..)) => return Err(stop::ended(end)),
                 other => return Err(Error::other(format!("unexpected stop {other:?}"))),
             }
         }
@@ -200,17 +206,39 @@ impl Stopped {
         self.resume_to_syscall()?;
         match stop::wait_for(self.0)? {
             Stop::Syscall(_) => Ok(()),
+            end @ (Stop::Exited(..) | Stop::Killed(..)) => Err(stop::ended(end)),
             other => Err(Error::other(format!("unexpected stop {other:?}"))),
         }
     }
 }
 
-/// Wait for one particular thread's next stop.
+/// Wait for a newborn process's or thread's first stop.
 ///
 /// # Errors
-/// ECHILD when there is no such thread.
-pub fn wait_for(pid: Pid) -> Result<Stop> {
-    stop::wait_for(pid)
+/// ESRCH when it has died; its end is reported by [`wait_any`].
+pub fn settle(pid: Pid) -> Result<()> {
+    loop {
+        match stop::wait_for(pid)? {
+            Stop::Event(_, Event::Stop(_)) => return Ok(()),
+            end @ (Stop::Exited(..) | Stop::Killed(..)) => return Err(stop::ended(end)),
+            // The rest of the injected call.
+            _ => Stopped(pid).resume(0)?,
+        }
+    }
+}
+
+/// Address and length of a thread's list of robust mutexes.
+///
+/// # Errors
+/// ESRCH when it is gone.
+pub fn robust_list(tid: Pid) -> Result<(u64, u64)> {
+    let (mut head, mut len) = (0u64, 0u64);
+    // SAFETY: the kernel writes the two words, which outlive the call.
+    let r = unsafe { libc::syscall(libc::SYS_get_robust_list, tid, &raw mut head, &raw mut len) };
+    if r == -1 {
+        return Err(Error::last_os_error());
+    }
+    Ok((head, len))
 }
 
 /// Send a signal to one thread.

@@ -1,5 +1,6 @@
 //! What waitpid reports.
 
+use std::cell::RefCell;
 use std::io::{Error, Result};
 
 /// Process or thread id.
@@ -73,15 +74,44 @@ impl Stop {
     }
 }
 
+thread_local! {
+    /// Ends that were reported while something else was waited for.
+    static ENDS: RefCell<Vec<Stop>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The thread ended while something else was expected of it: its end is reported again by
+/// [`wait_any`], and whoever waits gets ESRCH.
+pub(crate) fn ended(stop: Stop) -> Error {
+    ENDS.with_borrow_mut(|e| e.push(stop));
+    Error::from_raw_os_error(libc::ESRCH)
+}
+
 /// The next report of any child or tracee; None when there is none now.
 ///
 /// # Errors
 /// ECHILD when there is nobody left.
 pub fn wait_any() -> Result<Option<Stop>> {
+    if let Some(end) = ENDS.with_borrow_mut(Vec::pop) {
+        return Ok(Some(end));
+    }
     let mut status = 0;
     // SAFETY: `status` outlives the call.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) };
     match pid {
+        -1 => Err(Error::last_os_error()),
+        0 => Ok(None),
+        p => Ok(Some(Stop::decode(p, status))),
+    }
+}
+
+/// One thread's next report, if there is one now.
+///
+/// # Errors
+/// ECHILD when it is not ours.
+pub fn poll_for(pid: Pid) -> Result<Option<Stop>> {
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    match unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL | libc::WNOHANG) } {
         -1 => Err(Error::last_os_error()),
         0 => Ok(None),
         p => Ok(Some(Stop::decode(p, status))),

@@ -149,6 +149,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.has_turn.store(vforked as u32, Ordering::Relaxed);
     new.suspend = 0;
     new.fault_rip = 0;
+    new.altstack = [0; 3];
     new.vforked = vforked as u32;
     new.pending_count.store(0, Ordering::Relaxed);
     new.clear_tid = if state.rdi & CLONE_CHILD_CLEARTID != 0 && !vforked {

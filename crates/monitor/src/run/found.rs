@@ -1,6 +1,7 @@
 //! A group is founded: the process that has loaded a program gets the agent and leads, and its
 //! copies follow.
 
+use super::is_gone;
 use crate::code::{self, Areas, Target};
 use crate::maps::AddressSpace;
 use crate::private_field;
@@ -57,12 +58,22 @@ impl Monitor {
         let mut group = Group::new(segment, self.replicas.len(), leader, areas);
         group.members[leader].pid = Some(pid);
         let mask = tracee.mask()?;
+        let mut stillborn = Vec::new();
         for r in (0..self.replicas.len()).filter(|r| *r != leader && alive & (1 << *r) != 0) {
             let identity = Identity {
                 replica: r as u32,
                 ..identity
             };
-            let (copy, memory) = installer.make_copy(identity, mask)?;
+            let (copy, memory) = match installer.make_copy(identity, mask) {
+                Ok(made) => made,
+                Err(e) if is_gone(&e) && self.processes.contains_key(&pid) => {
+                    // Killed at its birth: it is replaced like one that is killed later.
+                    group.segment.drop_replica(r);
+                    stillborn.push(r);
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
             group.members[r].pid = Some(copy);
             let process = Process {
                 group: Some(id),
@@ -75,6 +86,10 @@ impl Monitor {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
             p.memory = Some(memory);
+        }
+        for r in stillborn {
+            self.replicas[r].dropped = true;
+            self.want(r);
         }
         self.apply_sabotage(&group)?;
         self.open(id, group)

@@ -1,6 +1,6 @@
 //! What follows from a verdict: the run goes on without a replica, or it stops.
 
-use crate::options::Outcome;
+use crate::options::{OnDivergence, Outcome};
 use crate::state::Monitor;
 use geryon_tracee::{Pid, kill};
 
@@ -18,9 +18,18 @@ pub enum Blame {
 impl Monitor {
     /// Say what follows from a verdict, and do it.
     pub(super) fn remedy(&mut self, blame: Blame, consequence: &str) {
+        if matches!(blame, Blame::Follower(_)) && self.options.on_divergence == OnDivergence::Stop {
+            eprintln!("geryon: stopped, as --on-divergence stop says");
+            return self.stop();
+        }
         eprintln!("geryon: {consequence}");
         match blame {
-            Blame::Follower(replica) => self.drop_replica(replica),
+            Blame::Follower(replica) => {
+                self.drop_replica(replica);
+                if self.options.on_divergence == OnDivergence::Replace {
+                    self.want(replica);
+                }
+            }
             Blame::Leader | Blame::Unnamed => self.stop(),
         }
     }

@@ -1,0 +1,135 @@
+//! Recovery: a replica that was taken out is replaced by a copy of a healthy one, while the program
+//! goes on. (Design, section 10; the order of steps and the state to carry are those of "Copying a
+//! live process"; replacement by fork: seed 3, section 3.6, without its copy of all memory.)
+
+mod halt;
+mod replica;
+mod thread;
+
+use crate::state::{GroupId, Monitor};
+use anyhow::Result;
+use std::time::{Duration, Instant};
+
+/// A replica that is not replaced by then (its source was never in a state to be copied) is done without.
+const GIVE_UP: Duration = Duration::from_secs(30);
+/// Between two attempts.
+const AGAIN: Duration = Duration::from_millis(2);
+
+/// A replica that is to be made anew.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Its index.
+    pub replica: usize,
+    /// Since when it is missing.
+    pub since: Instant,
+    /// When it was tried last.
+    pub tried: Option<Instant>,
+    /// Why that failed.
+    pub why: String,
+}
+
+/// What came of one attempt for one group.
+pub(super) enum Attempt {
+    /// The group has the replica again; a copy of this one.
+    Done(usize),
+    /// Not now, for this reason.
+    Later(String),
+    /// Never, for this reason.
+    Never(String),
+}
+
+impl Monitor {
+    /// Have the replica made anew as soon as its processes are gone.
+    pub(crate) fn want(&mut self, replica: usize) {
+        self.wanted.push(Wanted {
+            replica,
+            since: Instant::now(),
+            tried: None,
+            why: String::new(),
+        });
+    }
+
+    /// Is somebody missing?
+    pub(crate) fn recovers(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// Try to replace those that are missing.
+    ///
+    /// # Errors
+    /// Geryon's own failures.
+    pub(crate) fn recover(&mut self) -> Result<()> {
+        for mut w in std::mem::take(&mut self.wanted) {
+            if self.outcome.is_some() {
+                return Ok(());
+            }
+            if w.tried.is_some_and(|t| t.elapsed() < AGAIN) {
+                self.wanted.push(w);
+                continue;
+            }
+            w.tried = Some(Instant::now());
+            match self.try_replace(w.replica)? {
+                Attempt::Done(source) => self.replaced(&w, source),
+                Attempt::Later(why) if w.since.elapsed() < GIVE_UP => {
+                    w.why = why;
+                    self.wanted.push(w);
+                }
+                Attempt::Later(why) | Attempt::Never(why) => {
+                    eprintln!("geryon: replica {} is not replaced: {why}", w.replica + 1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn replaced(&mut self, w: &Wanted, source: usize) {
+        self.replicas[w.replica].dropped = false;
+        self.replicas[w.replica].replaced += 1;
+        let whole = self.replicas.iter().filter(|r| !r.dropped).count();
+        eprintln!(
+            "geryon: replica {} is replaced by a copy of replica {} after {:.1} ms; {whole} replicas again",
+            w.replica + 1,
+            source + 1,
+            w.since.elapsed().as_secs_f64() * 1e3
+        );
+    }
+
+    /// In every group that lacks it.
+    fn try_replace(&mut self, replica: usize) -> Result<Attempt> {
+        if self.processes.values().any(|p| {
+            p.replica == replica
+                && p.group
+                    .and_then(|g| self.groups.get(&g))
+                    .is_none_or(|g| g.members[replica].pid.is_none())
+        }) {
+            return Ok(Attempt::Later("its processes are not gone yet".into()));
+        }
+        let groups: Vec<GroupId> = self
+            .groups
+            .iter()
+            .filter(|(_, g)| {
+                g.members[replica].pid.is_none() && g.leader_pid().is_some() && !g.ending
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        if groups.is_empty()
+            && self
+                .groups
+                .values()
+                .all(|g| g.members[replica].pid.is_none())
+        {
+            return Ok(Attempt::Later("there is nothing to copy".into()));
+        }
+        let mut last = usize::MAX;
+        for id in groups {
+            match self.replace_in(id, replica)? {
+                Attempt::Done(source) => last = source,
+                other => return Ok(other),
+            }
+        }
+        if last == usize::MAX {
+            last = self.groups.values().next().map_or(0, |g| g.leader);
+        }
+        Ok(Attempt::Done(last))
+    }
+}

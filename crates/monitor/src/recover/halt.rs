@@ -1,0 +1,65 @@
+//! Stopping all threads of a process for a moment, wherever they are, and letting them go again.
+
+use crate::state::Monitor;
+use anyhow::Result;
+use geryon_tracee::{Event, Pid, Stop, Stopped, poll_for};
+use std::time::{Duration, Instant};
+
+/// No thread is kept stopped longer for another one that does not stop.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+impl Monitor {
+    /// Stop every thread of the process. None when one did not stop in time, or something happened
+    /// that has to be dealt with first; then all run again.
+    pub(super) fn halt(&mut self, pid: Pid) -> Result<Option<Vec<Pid>>> {
+        let start = Instant::now();
+        let mut halted: Vec<Pid> = Vec::new();
+        loop {
+            let running: Vec<Pid> = self
+                .threads
+                .iter()
+                .filter(|(t, th)| th.pid == pid && !halted.contains(t))
+                .map(|(t, _)| *t)
+                .collect();
+            if running.is_empty() {
+                break;
+            }
+            for tid in &running {
+                // One that is gone reports its end below.
+                let _ = Stopped(*tid).interrupt();
+            }
+            for tid in running {
+                loop {
+                    match poll_for(tid) {
+                        Ok(Some(Stop::Event(_, Event::Stop(libc::SIGTRAP)))) => {
+                            halted.push(tid);
+                            break;
+                        }
+                        Ok(Some(other)) => {
+                            // It came first and has used the interruption up.
+                            self.on_stop(other)?;
+                            break;
+                        }
+                        Ok(None) if start.elapsed() < PATIENCE => std::hint::spin_loop(),
+                        Ok(None) | Err(_) => {
+                            self.release(&halted);
+                            return Ok(None);
+                        }
+                    }
+                }
+            }
+            if self.outcome.is_some() {
+                self.release(&halted);
+                return Ok(None);
+            }
+        }
+        Ok(Some(halted))
+    }
+
+    /// Let them go; the kernel restarts what it interrupted.
+    pub(super) fn release(&self, threads: &[Pid]) {
+        for t in threads {
+            let _ = Stopped(*t).resume(0);
+        }
+    }
+}

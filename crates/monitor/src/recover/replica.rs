@@ -1,0 +1,228 @@
+//! One process of the missing replica: an injected fork of its source's process, then its threads.
+
+use super::Attempt;
+use super::thread::{State, restartable};
+use crate::maps::AddressSpace;
+use crate::state::{GroupId, Monitor, Process, Thread};
+use crate::{block_field, private_field};
+use anyhow::{Result, bail};
+use geryon_abi::layout::{MAX_THREADS, block_address, touches_reserved};
+use geryon_tracee::{Pid, RemoteMemory, Stopped, settle};
+use std::sync::atomic::Ordering;
+
+impl Monitor {
+    /// Make the replica's member of a group anew.
+    pub(super) fn replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
+        let Some((source, pid)) = self.source(id) else {
+            return Ok(Attempt::Never("no healthy follower is left to copy".into()));
+        };
+        if self
+            .processes
+            .values()
+            .any(|p| p.guest.is_some() && p.replica == source)
+        {
+            return Ok(Attempt::Later(
+                "its source waits for a vfork's child".into(),
+            ));
+        }
+        self.memory(pid)?;
+        let Some(halted) = self.halt(pid)? else {
+            return Ok(Attempt::Later("its source's threads did not stop".into()));
+        };
+        let in_flight = self
+            .threads
+            .values()
+            .any(|t| t.pid == pid && (t.inject.is_some() || t.frame_mask.is_some()));
+        let healthy = self.source(id).is_some_and(|(s, _)| s == source);
+        if in_flight || !healthy {
+            self.release(&halted);
+            return Ok(Attempt::Later(
+                "a signal is on its way in its source".into(),
+            ));
+        }
+        match self.copy(id, replica, source, pid, &halted) {
+            Ok(None) => Ok(Attempt::Done(source)),
+            Ok(Some(attempt)) => Ok(attempt),
+            Err(e) => {
+                self.release(&halted);
+                Ok(Attempt::Later(format!("{e:#}")))
+            }
+        }
+    }
+
+    /// A follower that nobody has said anything against.
+    fn source(&self, id: GroupId) -> Option<(usize, Pid)> {
+        let g = self.groups.get(&id)?;
+        g.followers().find(|(r, _)| {
+            g.reports.iter().all(|x| x.replica != *r) && g.crashes.iter().all(|c| c.replica != *r)
+        })
+    }
+
+    /// The source is halted: fork it, let it go, and complete the copy. None when that is done.
+    fn copy(
+        &mut self,
+        id: GroupId,
+        replica: usize,
+        source: usize,
+        pid: Pid,
+        halted: &[Pid],
+    ) -> Result<Option<Attempt>> {
+        let shared = shared_memory(pid)?;
+        let memory = self.memory(pid)?;
+        let mut states = Vec::new();
+        for t in halted {
+            match State::read(*t, memory)? {
+                Ok(s) => states.push(s),
+                Err(why) => {
+                    self.release(halted);
+                    return Ok(Some(Attempt::Later(why)));
+                }
+            }
+        }
+        if shared {
+            self.release(halted);
+            return Ok(Some(Attempt::Never(
+                "its source has memory that several processes share".into(),
+            )));
+        }
+        // The first thread, so that the copy's first is its copy, too.
+        states.sort_by_key(|s| (s.tid != pid, s.tid));
+        if states.first().is_none_or(|s| s.tid != pid) {
+            self.release(halted);
+            return Ok(Some(Attempt::Never(
+                "its source's first thread has ended".into(),
+            )));
+        }
+        let files = read32(memory, private_field!(shares_files))? != 0;
+        let copy = self.fork(&states[0], files)?;
+        let memory = RemoteMemory::open(copy)?;
+        self.take_seat(id, replica, source, &memory)?;
+        // The end of the pause.
+        self.release(halted);
+        let made = self.complete(&states, copy, &memory);
+        let threads = match made {
+            Ok(threads) => threads,
+            Err(e) => {
+                geryon_tracee::kill(copy, libc::SIGKILL);
+                if let Some(g) = self.groups.get(&id) {
+                    g.segment.leave_seat(replica);
+                }
+                // It is known, so that its end is waited for.
+                self.processes.insert(copy, Process::new(replica));
+                self.threads.insert(copy, Thread::of(copy));
+                return Ok(Some(Attempt::Later(format!("{e:#}"))));
+            }
+        };
+        for tid in &threads {
+            self.threads.insert(*tid, Thread::of(copy));
+        }
+        self.processes.insert(
+            copy,
+            Process {
+                group: Some(id),
+                memory: Some(memory),
+                threads: threads.len(),
+                ..Process::new(replica)
+            },
+        );
+        if let Some(g) = self.groups.get_mut(&id) {
+            g.members[replica].pid = Some(copy);
+            g.members[replica].end = None;
+            g.areas.copied(source, replica);
+            g.segment.join(replica);
+        }
+        self.release(&threads);
+        Ok(None)
+    }
+
+    /// Fork the halted process. The copy, of one thread, is left stopped.
+    fn fork(&self, first: &State, shares_files: bool) -> Result<Pid> {
+        let gate = self.image.symbol("geryon_blocking_syscall");
+        let flags = if shares_files {
+            libc::CLONE_FILES | libc::CLONE_FS
+        } else {
+            0
+        };
+        let t = Stopped(first.tid);
+        let before = t.regs()?;
+        let got = t.remote_syscall(gate, libc::SYS_clone, [flags as u64, 0, 0, 0, 0, 0]);
+        t.set_regs(&restartable(before))?;
+        let copy = got?;
+        if copy <= 0 {
+            bail!(
+                "cannot fork: {}",
+                std::io::Error::from_raw_os_error(-copy as i32)
+            );
+        }
+        settle(copy as Pid)?;
+        Ok(copy as Pid)
+    }
+
+    /// The copy stands in every ring where its source stands: nothing that it has still to read is
+    /// overwritten from now on.
+    fn take_seat(
+        &self,
+        id: GroupId,
+        replica: usize,
+        source: usize,
+        memory: &RemoteMemory,
+    ) -> Result<()> {
+        let Some(g) = self.groups.get(&id) else {
+            bail!("the group has ended");
+        };
+        let own = (replica as u32).to_le_bytes();
+        memory.write(private_field!(replica), &own)?;
+        for slot in 0..MAX_THREADS {
+            let ring = g.segment.ring(slot);
+            if ring.head.load(Ordering::Acquire) == 0 {
+                continue;
+            }
+            let block = block_address(slot);
+            let line = &ring.followers[replica];
+            line.tail
+                .store(memory.word(block + block_field!(pos))?, Ordering::SeqCst);
+            line.ack.store(
+                memory.word(block + block_field!(verified))?,
+                Ordering::SeqCst,
+            );
+            let bit = 1 << source;
+            if ring.follower_sleeps.load(Ordering::SeqCst) & bit != 0 {
+                ring.follower_sleeps
+                    .fetch_or(1 << replica, Ordering::SeqCst);
+            }
+        }
+        let header = g.segment.header();
+        let maps = header.file_maps[source].load(Ordering::SeqCst);
+        header.file_maps[replica].store(maps, Ordering::SeqCst);
+        header.joining.fetch_or(1 << replica, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// The copy's other threads, and the state of all.
+    fn complete(&self, states: &[State], copy: Pid, memory: &RemoteMemory) -> Result<Vec<Pid>> {
+        memory.write(private_field!(own_pid), &(copy as u32).to_le_bytes())?;
+        let first = Stopped(copy);
+        let mut threads = vec![copy];
+        for s in &states[1..] {
+            threads.push(s.create(first, &self.image)?);
+        }
+        for (s, tid) in states.iter().zip(&threads) {
+            s.put(*tid, *tid == copy, &self.image, memory)?;
+        }
+        Ok(threads)
+    }
+}
+
+fn read32(memory: &RemoteMemory, at: u64) -> Result<u32> {
+    let mut word = [0; 4];
+    memory.read(at, &mut word)?;
+    Ok(u32::from_le_bytes(word))
+}
+
+/// Has the process memory that a fork would share with the copy, besides the log?
+fn shared_memory(pid: Pid) -> Result<bool> {
+    Ok(AddressSpace::open(pid)?
+        .shared_writable()?
+        .iter()
+        .any(|(start, len)| !touches_reserved(*start, *len)))
+}

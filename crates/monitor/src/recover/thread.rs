@@ -1,0 +1,137 @@
+//! The state of one thread: read from the source, put into the copy.
+
+use crate::block_field;
+use crate::image::Image;
+use anyhow::{Result, bail};
+use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, MAX_THREADS};
+use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, robust_list, settle};
+
+/// Where in a block's stack area nothing lies as long as its thread does not run.
+const SCRATCH: u64 = 0x4800;
+
+/// All of a thread that the kernel keeps.
+pub struct State {
+    /// In the source.
+    pub tid: Pid,
+    /// The agent's block.
+    pub block: u64,
+    /// As they are to be set.
+    pub regs: Regs,
+    extended: Vec<u8>,
+    mask: u64,
+    robust: (u64, u64),
+    altstack: [u64; 3],
+    clear_tid: u64,
+    name: Vec<u8>,
+}
+
+impl State {
+    /// Of a halted thread. `Err` with the reason when it cannot be copied as it stands.
+    pub fn read(tid: Pid, memory: &RemoteMemory) -> Result<Result<State, String>> {
+        let t = Stopped(tid);
+        let regs = t.regs()?;
+        let block = regs.gs_base;
+        let blocks = BLOCKS_BASE..BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
+        if !blocks.contains(&block) || memory.word(block + block_field!(this))? != block {
+            return Ok(Err("a thread has no block yet".into()));
+        }
+        if memory.word(block + block_field!(publishing))? as u32 != 0 {
+            return Ok(Err("a thread is writing to the log's control page".into()));
+        }
+        let altstack = memory.words(block + block_field!(altstack))?;
+        Ok(Ok(State {
+            tid,
+            block,
+            regs: restartable(regs),
+            extended: t.xstate()?,
+            mask: t.mask()?,
+            robust: robust_list(tid)?,
+            altstack,
+            clear_tid: memory.word(block + block_field!(clear_tid))?,
+            name: std::fs::read(format!("/proc/{tid}/comm")).unwrap_or_default(),
+        }))
+    }
+
+    /// Make the thread in the copy, whose first thread is stopped; it is left stopped.
+    pub fn create(&self, first: Stopped, image: &Image) -> Result<Pid> {
+        const FLAGS: i32 = libc::CLONE_VM
+            | libc::CLONE_FS
+            | libc::CLONE_FILES
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD
+            | libc::CLONE_SYSVSEM;
+        let gate = image.symbol("geryon_blocking_syscall");
+        let clear = if self.clear_tid == 0 {
+            0
+        } else {
+            libc::CLONE_CHILD_CLEARTID
+        };
+        let args = [(FLAGS | clear) as u64, 0, 0, self.clear_tid, 0, 0];
+        let tid = first.remote_syscall(gate, libc::SYS_clone, args)?;
+        if tid <= 0 {
+            bail!("cannot create a thread in the copy: error {}", -tid);
+        }
+        settle(tid as Pid)?;
+        Ok(tid as Pid)
+    }
+
+    /// Give the copy's thread this state. `memory` is the copy's.
+    pub fn put(&self, tid: Pid, first: bool, image: &Image, memory: &RemoteMemory) -> Result<()> {
+        let t = Stopped(tid);
+        let gate = image.symbol("geryon_blocking_syscall");
+        let scratch = self.block + SCRATCH;
+        // Off the alternate stack, which cannot be set from on it.
+        let mut regs = self.regs;
+        regs.rsp = scratch - 512;
+        regs.orig_rax = u64::MAX;
+        t.set_regs(&regs)?;
+        let call = |nr, args| t.remote_syscall(gate, nr, args);
+        if first && self.clear_tid != 0 {
+            call(libc::SYS_set_tid_address, [self.clear_tid, 0, 0, 0, 0, 0])?;
+        }
+        if self.robust.0 != 0 {
+            call(
+                libc::SYS_set_robust_list,
+                [self.robust.0, self.robust.1, 0, 0, 0, 0],
+            )?;
+        }
+        if self.altstack[2] != 0 {
+            let mut bytes = Vec::new();
+            for w in self.altstack {
+                bytes.extend(w.to_le_bytes());
+            }
+            memory.write(scratch, &bytes)?;
+            call(libc::SYS_sigaltstack, [scratch, 0, 0, 0, 0, 0])?;
+        }
+        let name = self.name.strip_suffix(b"\n").unwrap_or(&self.name);
+        if std::fs::read(format!("/proc/{tid}/comm")).is_ok_and(|n| n != self.name) {
+            let mut bytes = name.to_vec();
+            bytes.push(0);
+            memory.write(scratch, &bytes)?;
+            call(
+                libc::SYS_prctl,
+                [libc::PR_SET_NAME as u64, scratch, 0, 0, 0, 0],
+            )?;
+        }
+        memory.write(
+            self.block + block_field!(own_tid),
+            &(tid as u32).to_le_bytes(),
+        )?;
+        t.set_xstate(&self.extended)?;
+        t.set_regs(&self.regs)?;
+        t.set_mask(self.mask)?;
+        Ok(())
+    }
+}
+
+/// The registers with which an interrupted call is issued again. (The kernel restarts a call by itself
+/// only where it interrupted it; elsewhere its mark would be seen as the result.)
+pub fn restartable(mut regs: Regs) -> Regs {
+    let interrupted = (-516..=-512).contains(&(regs.rax as i64));
+    if regs.orig_rax as i64 >= 0 && interrupted {
+        regs.rip -= 2;
+        regs.rax = regs.orig_rax;
+    }
+    regs.orig_rax = u64::MAX;
+    regs
+}
