@@ -3,6 +3,7 @@
 use crate::{OWN_FAILURE, program, streams};
 use clap::ValueEnum;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
+use geryon_fault::Fault;
 use geryon_monitor::{OnDivergence, Options, Order, Outcome, Sabotage, Verify};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,6 +29,12 @@ pub struct Args {
     /// Write the report of a divergence to this file, too, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write what happens in the run (faults, replacements, the end) to this file, as JSON lines.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Make a fault: replica=R,thread=T,when=delay:US,target=gpr:rbx:13 (`inject` uses it).
+    #[arg(long, hide = true, value_name = "SPEC")]
+    fault: Option<Fault>,
     /// Do not rewrite code: every call traps (slow; for comparison and for finding faults).
     #[arg(long, hide = true)]
     no_patch: bool,
@@ -126,6 +133,8 @@ pub fn main(args: Args) -> ExitCode {
             OnDivergenceFlag::Stop => OnDivergence::Stop,
         },
         report: args.report,
+        journal: args.journal,
+        fault: args.fault,
         sabotage: args.sabotage,
         patch: !args.no_patch,
         ignore_sigpipe: streams::pipe_was_ignored(),

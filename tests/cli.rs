@@ -364,7 +364,7 @@ fn help_and_version() {
     }
     let help = geryon(&["run", "--help"]);
     says(&help, 0, &[]);
-    for word in ["--replicas", "--verify", "--report", "PROGRAM"] {
+    for word in ["--replicas", "--verify", "--report", "--journal", "PROGRAM"] {
         assert!(stdout(&help).contains(word), "{word}");
     }
     let version = stdout(&geryon(&["--version"]));
@@ -540,6 +540,154 @@ fn faulty_leader_is_named() {
         }
     }
     says(&sabotaged(3, 0, "crash"), OWN, &["replica 1 got signal 11"]);
+}
+
+// The journal, faults on request, and what follows from a verdict.
+
+#[test]
+fn journal_that_cannot_be_written() {
+    for path in ["/no/such/folder/journal", "/tmp"] {
+        let outcome = geryon(&["run", "--journal", path, "--", "echo", "started"]);
+        says(&outcome, OWN, &["cannot write the journal", path, "try:"]);
+        assert_eq!(stdout(&outcome), "", "the program was started all the same");
+    }
+}
+
+/// Three replicas of a shell script, with these flags: what came of it, and its journal.
+fn journalled(flags: &[&str], script: &str) -> (Outcome, String) {
+    let dir = TempDir::new();
+    let path = file(&dir, "journal", b"of an earlier run\n", 0o644);
+    let mut words = vec!["run", "-n", "3", "--journal", &path];
+    words.extend(flags);
+    words.extend(["--", "sh", "-c", script]);
+    let outcome = geryon(&words);
+    let journal = fs::read_to_string(&path).expect("the journal was written");
+    (outcome, journal)
+}
+
+/// The names of a journal's events.
+fn events(journal: &str) -> Vec<String> {
+    journal
+        .lines()
+        .map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
+            assert!(line["t_us"].is_u64(), "{line}");
+            line["event"].as_str().expect("it has a name").to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn journal_of_a_quiet_run() {
+    let (outcome, journal) = journalled(&[], "echo one; exit 3");
+    says(&outcome, 3, &[]);
+    assert_eq!(events(&journal), ["start", "end"]);
+    assert!(journal.contains("\"status\":3"), "{journal}");
+    assert!(
+        !stderr(&outcome).contains("geryon:"),
+        "{}",
+        stderr(&outcome)
+    );
+}
+
+#[test]
+fn outvoted_replica_is_replaced() {
+    let flags = ["--sabotage", "1:content:1", "--on-divergence", "replace"];
+    let (outcome, journal) = journalled(&flags, "echo one; sleep 1; echo two");
+    let summary = "geryon: 1 fault seen, 1 replica replaced, 0 promotions";
+    says(&outcome, 0, &["is replaced by a copy of replica", summary]);
+    assert_eq!(stdout(&outcome), "one\ntwo\n");
+    assert_eq!(
+        events(&journal),
+        ["start", "fault-seen", "dropped", "replaced", "end"]
+    );
+}
+
+#[test]
+fn outvoted_replica_is_dropped() {
+    let flags = ["--sabotage", "1:content:1", "--on-divergence", "drop"];
+    let (outcome, journal) = journalled(&flags, "echo one; sleep 1; echo two");
+    says(
+        &outcome,
+        0,
+        &["going on with 2 replicas", "1 fault seen, 0"],
+    );
+    assert_eq!(stdout(&outcome), "one\ntwo\n");
+    assert_eq!(events(&journal), ["start", "fault-seen", "dropped", "end"]);
+}
+
+#[test]
+fn outvoted_replica_stops_the_run() {
+    let flags = ["--sabotage", "1:content:1", "--on-divergence", "stop"];
+    let (outcome, journal) = journalled(&flags, "echo one; echo two");
+    says(&outcome, OWN, &["outvoted", "--on-divergence stop"]);
+    assert_eq!(stdout(&outcome), "", "unconfirmed output left");
+    assert_eq!(events(&journal), ["start", "fault-seen", "stopped", "end"]);
+    assert!(journal.contains("\"status\":125"), "{journal}");
+}
+
+#[test]
+fn crash_on_request_is_repaired() {
+    let flags = ["--fault", "replica=2,when=delay:300000,target=crash"];
+    let (outcome, journal) = journalled(&flags, "echo one; sleep 1; echo two");
+    says(&outcome, 0, &["replica 3 got signal 11"]);
+    assert_eq!(stdout(&outcome), "one\ntwo\n");
+    let expected = [
+        "start",
+        "fault-injected",
+        "fault-seen",
+        "dropped",
+        "replaced",
+        "end",
+    ];
+    assert_eq!(events(&journal), expected);
+}
+
+#[test]
+fn replica_that_stands_still_is_repaired() {
+    let flags = ["--fault", "replica=1,when=delay:1000,target=stop"];
+    let (outcome, _) = journalled(&flags, "echo one; echo two");
+    says(&outcome, 0, &["replica 2 stands still"]);
+    assert_eq!(stdout(&outcome), "one\ntwo\n");
+}
+
+#[test]
+fn fault_that_comes_too_late() {
+    let flags = ["--fault", "replica=1,when=delay:1000000000,target=crash"];
+    let (outcome, journal) = journalled(&flags, "echo one");
+    says(&outcome, 0, &[]);
+    assert_eq!(events(&journal), ["start", "fault-missed", "end"]);
+}
+
+#[test]
+fn faults_that_cannot_be_made() {
+    let fault = |spec| geryon(&["run", "-n", "2", "--fault", spec, "--", "true"]);
+    says(
+        &fault("replica=2,when=delay:1,target=crash"),
+        OWN,
+        &["no replica 2", "try:"],
+    );
+    says(
+        &fault("when=at:0x10:1,target=crash"),
+        OWN,
+        &["not supported", "try:"],
+    );
+    says(&fault("when=delay:1,target=sun"), USAGE, &["no target"]);
+}
+
+#[test]
+fn report_names_who_is_outvoted() {
+    for (n, replica, outvoted) in [("3", 0, vec![0]), ("3", 2, vec![2]), ("2", 1, vec![])] {
+        let dir = TempDir::new();
+        let path = dir.path().join("report.json");
+        let report = path.to_string_lossy();
+        let sabotage = format!("{replica}:content:1");
+        let flags = ["run", "-n", n, "--report", &report, "--sabotage", &sabotage];
+        geryon(&[&flags[..], &["--", "echo", "secret"]].concat());
+        let text = fs::read_to_string(&path).expect("the report was written");
+        let report: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!(report["outvoted"], serde_json::json!(outvoted), "{text}");
+    }
 }
 
 // Streams.

@@ -35,7 +35,7 @@ pub fn followers() -> u32 {
 }
 
 /// Those whose unread records must not be overwritten.
-fn readers() -> u32 {
+pub fn readers() -> u32 {
     followers() | header().joining.load(Ordering::Acquire)
 }
 

@@ -185,7 +185,8 @@ pub fn await_file_maps() {
     let issued = private().file_maps;
     let mut patience = Patience::new();
     loop {
-        let mask = crate::log::followers();
+        // Those that are being made have still to fetch what they replay, too.
+        let mask = crate::log::readers();
         let late = (0..MAX_REPLICAS).find(|i| {
             mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued
         });

@@ -3,6 +3,8 @@
 
 mod code;
 mod image;
+mod inject;
+mod journal;
 mod launch;
 mod maps;
 mod options;

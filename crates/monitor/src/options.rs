@@ -1,5 +1,6 @@
 //! What a run means, as opposed to what was typed.
 
+use geryon_fault::Fault;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -88,6 +89,10 @@ pub struct Options {
     pub on_divergence: OnDivergence,
     /// Where the report goes, besides stderr.
     pub report: Option<PathBuf>,
+    /// Where it is written what happens, as JSON lines.
+    pub journal: Option<PathBuf>,
+    /// A fault to make.
+    pub fault: Option<Fault>,
     /// Test hook.
     pub sabotage: Option<Sabotage>,
     /// Rewrite code (else every call traps: slow, for comparison).

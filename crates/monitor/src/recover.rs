@@ -6,7 +6,10 @@ mod halt;
 mod replica;
 mod thread;
 
-use crate::state::{GroupId, Monitor};
+pub(crate) use thread::restartable;
+
+use crate::journal::Event;
+use crate::state::{Group, GroupId, Monitor};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -68,7 +71,9 @@ impl Monitor {
                 continue;
             }
             w.tried = Some(Instant::now());
-            match self.try_replace(w.replica)? {
+            // What goes wrong with a process of a replica is no failure of the run.
+            let attempt = self.try_replace(w.replica);
+            match attempt.unwrap_or_else(|e| Attempt::Later(format!("{e:#}"))) {
                 Attempt::Done(source) => self.replaced(&w, source),
                 Attempt::Later(why) if w.since.elapsed() < GIVE_UP => {
                     w.why = why;
@@ -76,6 +81,8 @@ impl Monitor {
                 }
                 Attempt::Later(why) | Attempt::Never(why) => {
                     eprintln!("geryon: replica {} is not replaced: {why}", w.replica + 1);
+                    // Some of its processes may have been made.
+                    self.drop_replica(w.replica);
                 }
             }
         }
@@ -85,6 +92,11 @@ impl Monitor {
     fn replaced(&mut self, w: &Wanted, source: usize) {
         self.replicas[w.replica].dropped = false;
         self.replicas[w.replica].replaced += 1;
+        self.journal.tell(&Event::Replaced {
+            replica: w.replica,
+            source,
+            pause_us: self.pause.as_micros() as u64,
+        });
         let whole = self.replicas.iter().filter(|r| !r.dropped).count();
         eprintln!(
             "geryon: replica {} is replaced by a copy of replica {} after {:.1} ms; {whole} replicas again",
@@ -92,6 +104,16 @@ impl Monitor {
             source + 1,
             w.since.elapsed().as_secs_f64() * 1e3
         );
+    }
+
+    /// The living groups that lack a replica, parents before their children.
+    fn lacking(&self, replica: usize) -> Vec<GroupId> {
+        let lacks =
+            |g: &Group| g.members[replica].pid.is_none() && g.leader_pid().is_some() && !g.ending;
+        let groups = self.groups.iter().filter(|(_, g)| lacks(g));
+        let mut found: Vec<GroupId> = groups.map(|(id, _)| *id).collect();
+        found.sort_unstable();
+        found
     }
 
     /// In every group that lacks it.
@@ -104,14 +126,7 @@ impl Monitor {
         }) {
             return Ok(Attempt::Later("its processes are not gone yet".into()));
         }
-        let groups: Vec<GroupId> = self
-            .groups
-            .iter()
-            .filter(|(_, g)| {
-                g.members[replica].pid.is_none() && g.leader_pid().is_some() && !g.ending
-            })
-            .map(|(id, _)| *id)
-            .collect();
+        let groups = self.lacking(replica);
         if groups.is_empty()
             && self
                 .groups
@@ -121,11 +136,14 @@ impl Monitor {
             return Ok(Attempt::Later("there is nothing to copy".into()));
         }
         let mut last = usize::MAX;
-        for id in groups {
+        let mut next = groups.first().copied();
+        while let Some(id) = next {
             match self.replace_in(id, replica)? {
                 Attempt::Done(source) => last = source,
                 other => return Ok(other),
             }
+            // Children may have been born meanwhile.
+            next = self.lacking(replica).first().copied();
         }
         if last == usize::MAX {
             last = self.groups.values().next().map_or(0, |g| g.leader);

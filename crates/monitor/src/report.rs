@@ -41,7 +41,13 @@ impl Monitor {
     }
 
     /// The text of a divergence, and the JSON report.
-    pub(crate) fn describe(&mut self, id: GroupId, r: &Reported, verdict: &str) -> String {
+    pub(crate) fn describe(
+        &mut self,
+        id: GroupId,
+        r: &Reported,
+        verdict: &str,
+        outvoted: Option<usize>,
+    ) -> String {
         let w = r.report;
         let leader = self.groups.get(&id).map_or(0, |g| g.leader);
         let leader_pid = self.groups.get(&id).and_then(|g| g.members[leader].pid);
@@ -58,7 +64,7 @@ impl Monitor {
             cause: why_text(w.why).to_owned(),
             thread_group: w.slot,
             position: w.pos,
-            outvoted: vec![r.replica],
+            outvoted: outvoted.into_iter().collect(),
             ..Written::default()
         };
         let theirs = Party {

@@ -9,6 +9,8 @@ mod rpc;
 mod tsc;
 
 use crate::image::Image;
+use crate::inject::Injection;
+use crate::journal::Journal;
 use crate::launch::launch;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
@@ -23,8 +25,9 @@ use std::time::{Duration, Instant};
 
 /// How often the watchdog looks, in milliseconds.
 const WATCH_MS: u64 = 100;
-/// How often one that is to be replaced is looked after, in milliseconds.
-const RECOVER_MS: u64 = 1;
+/// How often one that is to be replaced, or that a verdict is due on, is looked after, in
+/// milliseconds.
+const URGENT_MS: u64 = 1;
 /// How long the killed may take to be gone, in seconds.
 const REAP_S: u64 = 10;
 
@@ -33,6 +36,11 @@ const REAP_S: u64 = 10;
 /// # Errors
 /// Geryon's own failures; the program's are in the outcome.
 pub fn run(options: Options) -> Result<Outcome> {
+    let injection = options
+        .fault
+        .map(|f| Injection::new(f, options.replicas as usize))
+        .transpose()?;
+    let journal = Journal::create(options.journal.as_deref())?;
     let image = Image::load()?;
     become_subreaper();
     let signals = Signals::block()?;
@@ -49,6 +57,9 @@ pub fn run(options: Options) -> Result<Outcome> {
         next_group: 0,
         root: pid,
         exec_pipe: Some(pipe),
+        journal,
+        injection,
+        pause: Duration::ZERO,
         wanted: Vec::new(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
@@ -62,6 +73,7 @@ pub fn run(options: Options) -> Result<Outcome> {
     }
     reap();
     signals.restore();
+    m.tell_end();
     result?;
     m.outcome
         .context("the program vanished without an exit status")
@@ -96,16 +108,12 @@ fn reap() {
 impl Monitor {
     fn serve(&mut self, signals: &Signals) -> Result<()> {
         let mut watched = Instant::now();
+        let mut judged = Instant::now();
         loop {
             match wait_any() {
                 Ok(Some(stop)) => self.on_stop(stop)?,
                 Ok(None) => {
-                    let limit = if self.recovers() {
-                        RECOVER_MS
-                    } else {
-                        WATCH_MS
-                    };
-                    if let Some(s) = signals.wait(Duration::from_millis(limit)) {
+                    if let Some(s) = signals.wait(self.patience()) {
                         // The leader's root process; who follows hears of it from the log.
                         kill(self.root, s);
                     }
@@ -115,8 +123,13 @@ impl Monitor {
             if self.outcome == Some(Outcome::Diverged) {
                 return Ok(());
             }
+            self.make_fault();
             if self.recovers() {
                 unless_gone(self.recover())?;
+            }
+            if self.has_open_verdicts() && judged.elapsed() >= Duration::from_millis(URGENT_MS) {
+                judged = Instant::now();
+                unless_gone(self.judge_open())?;
             }
             if watched.elapsed() >= Duration::from_millis(WATCH_MS) {
                 watched = Instant::now();
@@ -125,9 +138,28 @@ impl Monitor {
         }
     }
 
+    /// How long nothing has to be done but to serve stops.
+    fn patience(&self) -> Duration {
+        let urgent = self.recovers() || self.has_open_verdicts();
+        let patience = Duration::from_millis(if urgent { URGENT_MS } else { WATCH_MS });
+        self.fault_patience().map_or(patience, |p| p.min(patience))
+    }
+
+    /// The last words.
+    fn tell_end(&mut self) {
+        self.fault_missed_its_time();
+        self.journal.end(self.outcome);
+        if let Some(summary) = self.journal.summary() {
+            eprintln!("geryon: {summary}");
+        }
+    }
+
     /// One stop of one thread.
     pub(crate) fn on_stop(&mut self, stop: Stop) -> Result<()> {
         let pid = stop.pid();
+        if let Some(t) = self.threads.get_mut(&pid) {
+            t.listens = false;
+        }
         let result = match stop {
             Stop::Exited(_, code) => {
                 self.on_end(pid, End::Exited(code));
@@ -151,7 +183,10 @@ impl Monitor {
             }
         };
         // A thread that was killed between its stop and our answer reports its end next.
-        unless_gone(result)
+        match unless_gone(result) {
+            Err(e) if !is_own(&e) => self.cannot_serve(pid, e),
+            other => other,
+        }
     }
 
     /// Kill every process that belongs to the run.
@@ -171,7 +206,16 @@ fn unless_gone(result: Result<()>) -> Result<()> {
 }
 
 fn is_gone(e: &anyhow::Error) -> bool {
+    errno(e) == Some(libc::ESRCH)
+}
+
+/// Is it Geryon that is short of something?
+fn is_own(e: &anyhow::Error) -> bool {
+    let short = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN];
+    errno(e).is_some_and(|e| short.contains(&e))
+}
+
+fn errno(e: &anyhow::Error) -> Option<i32> {
     e.downcast_ref::<std::io::Error>()
         .and_then(std::io::Error::raw_os_error)
-        == Some(libc::ESRCH)
 }

@@ -3,11 +3,12 @@
 use crate::image::memfd;
 use anyhow::{Context, Result};
 use geryon_abi::layout::{
-    ABI_VERSION, HEADER_BYTES, Header, MAX_THREADS, RING_STRIDE, RingControl, SEGMENT_BYTES,
+    ABI_VERSION, HEADER_BYTES, Header, MAX_THREADS, RING_STRIDE, RING_WORDS, RingControl,
+    SEGMENT_BYTES,
 };
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The memfd and the monitor's mapping of it.
 pub struct Segment {
@@ -68,6 +69,19 @@ impl Segment {
                 .base
                 .add((HEADER_BYTES + RING_STRIDE * slot as u64) as usize)
                 .cast::<RingControl>()
+        }
+    }
+
+    /// The word of a ring at a position (slots repeat).
+    pub fn log_word(&self, slot: usize, pos: u64) -> &AtomicU64 {
+        assert!(slot < MAX_THREADS);
+        let words = HEADER_BYTES + RING_STRIDE * slot as u64 + size_of::<RingControl>() as u64;
+        // SAFETY: inside the mapping, aligned; replicas and the monitor use it as an atomic.
+        unsafe {
+            &*self
+                .base
+                .add(words as usize + 8 * (pos as usize % RING_WORDS))
+                .cast::<AtomicU64>()
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::block_field;
 use crate::state::{Crash, GroupId, Monitor};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS};
 use geryon_tracee::{Pid, Stopped, signal_thread};
@@ -200,6 +200,10 @@ impl Monitor {
                 m.set_word(to + 8 * i as u64, *w)?;
             }
             m.write(at, &(count + 1).to_le_bytes())?;
+        } else {
+            self.say(&format!(
+                "more than {MAX_PENDING} signals wait for a thread that is in the midst of something; the next ones are lost"
+            ));
         }
         let mask = tracee.mask()?;
         tracee.set_mask(u64::MAX)?;
@@ -259,6 +263,9 @@ impl Monitor {
     pub(crate) fn inject(&mut self, tid: Pid, pid: Pid, info: [u64; 16]) -> Result<()> {
         let tracee = Stopped(tid);
         let signal = info[0] as i32;
+        if !(1..=64).contains(&signal) {
+            bail!("there is no signal {signal}");
+        }
         let now = tracee.mask()?;
         let bit = 1u64 << (signal - 1);
         let t = self.threads.entry(tid).or_default();
@@ -293,7 +300,8 @@ impl Monitor {
         const UC_SIGMASK: u64 = 8 + 296;
         let tracee = Stopped(tid);
         let rsp = tracee.regs()?.rsp;
-        self.memory(pid)?.set_word(rsp + UC_SIGMASK, mask)?;
+        self.memory(pid)?
+            .set_word(rsp.wrapping_add(UC_SIGMASK), mask)?;
         if let Some(t) = self.threads.get_mut(&tid) {
             t.frame_mask = None;
         }
@@ -333,8 +341,8 @@ impl Monitor {
                     _ => None,
                 };
                 if let Some((name, len)) = stub {
-                    m.set_word(regs.rsp - 136, regs.rip + len)?;
-                    regs.rsp -= 136;
+                    regs.rsp = regs.rsp.wrapping_sub(136);
+                    m.set_word(regs.rsp, regs.rip + len)?;
                     regs.rip = self.image.symbol(name);
                     tracee.set_regs(&regs)?;
                     return Ok(tracee.resume(0)?);
@@ -353,6 +361,9 @@ impl Monitor {
             signal,
             pc: regs.rip,
             address: info[2],
+            pos: 0,
+            in_agent: false,
+            others_ticks: 0,
             when: Instant::now(),
         };
         self.on_crash(group, crash)
@@ -364,6 +375,9 @@ impl Monitor {
             signal,
             libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU
         ) {
+            if let Some(t) = self.threads.get_mut(&tid) {
+                t.listens = true;
+            }
             return Ok(tracee.listen()?);
         }
         Ok(tracee.resume(0)?)

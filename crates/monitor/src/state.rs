@@ -7,6 +7,8 @@ pub use group::{Crash, Group, GroupId, ReportWords, Reported};
 pub use process::{End, Process, Thread};
 
 use crate::image::Image;
+use crate::inject::Injection;
+use crate::journal::Journal;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::Wanted;
@@ -16,6 +18,7 @@ use geryon_symbols::Symbolizer;
 use geryon_tracee::{Pid, RemoteMemory};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::time::Duration;
 
 /// Everything.
 pub struct Monitor {
@@ -41,6 +44,12 @@ pub struct Monitor {
     pub root: Pid,
     /// Tells why the program could not be executed; None after the first exec.
     pub exec_pipe: Option<File>,
+    /// What is told of the run.
+    pub journal: Journal,
+    /// The fault that is to be made.
+    pub injection: Option<Injection>,
+    /// How long the source of the last copy stood still.
+    pub pause: Duration,
     /// Replicas that are to be made anew.
     pub wanted: Vec<Wanted>,
     /// Time stamp counter ticks in 2^20 ns.

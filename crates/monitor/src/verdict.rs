@@ -7,10 +7,13 @@ mod remedy;
 use remedy::Blame;
 
 use crate::block_field;
+use crate::journal::Event;
+use crate::report::words::why_text;
 use crate::state::{GroupId, Monitor, ReportWords, Reported};
 use anyhow::Result;
 use geryon_abi::layout::{Report, block_address};
 use geryon_tracee::Pid;
+use geryon_vote::is_majority;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
@@ -33,9 +36,9 @@ struct Ballot {
 impl Ballot {
     /// Who is to blame for what `replica` reported; None as long as others may still say more.
     fn blame(self, replica: usize, expired: bool) -> Option<Blame> {
-        if self.total >= NAMING && self.with_leader * 2 > self.total {
+        if self.total >= NAMING && is_majority(self.with_leader, self.total) {
             Some(Blame::Follower(replica))
-        } else if self.total >= NAMING && self.against_leader * 2 > self.total {
+        } else if self.total >= NAMING && is_majority(self.against_leader, self.total) {
             Some(Blame::Leader)
         } else if self.total < NAMING || self.silent == 0 || expired {
             Some(Blame::Unnamed)
@@ -62,6 +65,14 @@ impl Monitor {
             return Ok(());
         };
         if self.ends(group) {
+            return Ok(());
+        }
+        if self.leads(group, replica) {
+            self.broken(
+                group,
+                replica,
+                "leads, but says that it differs from the log",
+            );
             return Ok(());
         }
         if let Some(g) = self.groups.get_mut(&group) {
@@ -108,8 +119,18 @@ impl Monitor {
                     .to_owned(),
             ),
         };
-        let text = self.describe(id, &first, &verdict);
+        let outvoted = match blame {
+            Blame::Follower(r) => Some(r),
+            Blame::Leader => Some(leader),
+            Blame::Unnamed => None,
+        };
+        let text = self.describe(id, &first, &verdict, outvoted);
         eprint!("{text}");
+        let why = format!("{verdict}: {}", why_text(first.report.why));
+        self.journal.tell(&Event::FaultSeen {
+            replica: outvoted,
+            why,
+        });
         self.remedy(blame, &consequence);
     }
 

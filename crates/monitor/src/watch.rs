@@ -2,17 +2,25 @@
 //! honest computation (processor time is used) and long blocking calls (the leader is in the
 //! kernel) are never mistaken for it.
 
+mod asleep;
+mod lines;
+
 use crate::block_field;
-use crate::state::{GroupId, Monitor};
+use crate::state::{Group, GroupId, Monitor};
 use anyhow::Result;
+use asleep::Rested;
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, wait};
 use geryon_tracee::Pid;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// A leader that is found waiting so often for a follower that has ended will not exit by itself.
+const MISSED_ROUNDS: u32 = 4;
+/// How often the threads are looked at.
+const ROUND: Duration = Duration::from_millis(500);
 /// A replica whose threads all wait and do not get on for so long is stuck.
-const STUCK: Duration = Duration::from_secs(4);
+pub const STUCK: Duration = Duration::from_secs(4);
 /// A report that no other replica has confirmed or refuted for so long is decided without it.
 const UNDECIDED: Duration = Duration::from_secs(10);
 /// A thread may use this much more processor time than its leader did, before it counts as hung.
@@ -37,6 +45,19 @@ struct Seen {
     since: Instant,
     /// Processor time it had used by then.
     ticks: u64,
+    /// For how long it has done nothing.
+    rested: Rested,
+}
+
+impl Seen {
+    fn now(events: u64, ticks: u64) -> Seen {
+        Seen {
+            events,
+            since: Instant::now(),
+            ticks,
+            rested: Rested::default(),
+        }
+    }
 }
 
 /// A thread of a replica, as its block shows it.
@@ -52,6 +73,8 @@ pub struct View {
     pub waiting_value: u64,
     /// Position in the ring.
     pub pos: u64,
+    /// Up to where it has compared.
+    pub verified: u64,
     /// Records so far.
     pub events: u64,
     /// The last records.
@@ -88,6 +111,7 @@ impl Monitor {
                 waiting_for: word(block_field!(waiting_for)),
                 waiting_value: word(block_field!(waiting_value)),
                 pos: word(block_field!(pos)),
+                verified: word(block_field!(verified)),
                 events: word(block_field!(events)),
                 last: m.words(b + block_field!(last)).unwrap_or([0; 16]),
                 tid: word(block_field!(own_tid)) as Pid,
@@ -98,17 +122,17 @@ impl Monitor {
 
     /// One round.
     pub(crate) fn watch(&mut self) -> Result<()> {
-        self.decide_reports();
-        self.decide_crashes()?;
-        if self
-            .watch
-            .last
-            .is_some_and(|l| l.elapsed() < Duration::from_millis(500))
-        {
+        for id in self.with_crashes() {
+            let expired = self.crash_expired(id);
+            self.judge_crashes(id, expired)?;
+        }
+        if self.watch.last.is_some_and(|l| l.elapsed() < ROUND) {
             return Ok(());
         }
         self.watch.last = Some(Instant::now());
         self.end_orphans();
+        let processes = &self.processes;
+        self.watch.seen.retain(|pid, _| processes.contains_key(pid));
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             self.watch_group(id);
@@ -137,37 +161,53 @@ impl Monitor {
         let leader_pid = g.leader_pid();
         let followers: Vec<(usize, Pid)> = g.followers().collect();
         let gone = g.leader_gone;
-        if leader_pid.is_some_and(|l| self.leader_hangs(id, l, &followers)) {
-            self.stuck(id, leader, ENDLESS);
+        let lead = leader_pid.map_or_else(Vec::new, |l| self.views(l));
+        if let Some(what) = leader_pid.and_then(|l| self.leader_hangs(id, l, &lead, &followers)) {
+            self.stuck(id, leader, what);
             return;
+        }
+        if let Some((replica, end)) = self.ended_too_early(id, &lead)
+            && let Some(g) = self.groups.get_mut(&id)
+        {
+            // A leader that exits may have threads that were waiting.
+            g.members[replica].missed += 1;
+            if g.members[replica].missed >= MISSED_ROUNDS {
+                self.lost(id, replica, end);
+                return;
+            }
         }
         for (replica, pid) in followers {
             let views = self.views(pid);
             let ticks = cpu_ticks(pid);
             let events = views.iter().map(|v| v.events).sum();
-            let now = Instant::now();
-            let seen = self.watch.seen.entry(pid).or_insert(Seen {
-                events,
-                since: now,
-                ticks,
-            });
-            if seen.events != events {
-                *seen = Seen {
-                    events,
-                    since: now,
-                    ticks,
-                };
-                continue;
+            if self.says_wrong(id, replica, pid, &views, &lead) {
+                self.broken(
+                    id,
+                    replica,
+                    "says of itself what is not so (its line in the log is damaged)",
+                );
+                return;
             }
-            let (since, used) = (seen.since, ticks.saturating_sub(seen.ticks));
-            if since.elapsed() < STUCK {
-                continue;
-            }
+            let rest = self.rest(pid);
+            let waits = self.has_children(id, replica);
             let Some(g) = self.groups.get(&id) else {
                 return;
             };
-            let has_record =
-                |v: &View| g.segment.ring(v.slot as usize).head.load(Ordering::Acquire) > v.pos;
+            let head = |v: &View| g.segment.ring(v.slot as usize).head.load(Ordering::Acquire);
+            let is_deaf = |v: &View| v.waiting == wait::RECORD && head(v) > v.waiting_for;
+            let deaf = views.iter().any(is_deaf);
+            let seen = self
+                .watch
+                .seen
+                .entry(pid)
+                .or_insert(Seen::now(events, ticks));
+            if seen.events != events {
+                *seen = Seen::now(events, ticks);
+                continue;
+            }
+            let rested = seen.rested.add(rest, deaf).filter(|_| !waits);
+            let (since, used) = (seen.since, ticks.saturating_sub(seen.ticks));
+            let has_record = |v: &View| head(v) > v.pos;
             let in_agent = |v: &View| {
                 matches!(v.waiting, wait::TURN | wait::VALUE | wait::DIVERGED)
                     || (v.waiting == wait::RECORD && !has_record(v))
@@ -179,7 +219,19 @@ impl Monitor {
                 .iter()
                 .any(|v| matches!(v.waiting, wait::TURN | wait::VALUE));
             let behind = views.iter().any(&has_record);
-            if blocked && (due || behind) && g.reports.iter().all(|r| r.replica != replica) {
+            let judged = g.reports.iter().any(|r| r.replica == replica)
+                || g.crashes.iter().any(|c| c.replica == replica);
+            if let Some(what) = rested
+                && (behind || gone.is_some())
+                && !judged
+            {
+                self.stuck(id, replica, what);
+                return;
+            }
+            if since.elapsed() < STUCK {
+                continue;
+            }
+            if blocked && (due || behind) && !judged {
                 self.stuck(id, replica, "waits for an event that never comes in it");
                 return;
             }
@@ -191,15 +243,20 @@ impl Monitor {
         }
     }
 
-    /// Does the leader's thread use processor time without an event while every follower's thread
-    /// has come to the next one?
-    fn leader_hangs(&mut self, id: GroupId, leader: Pid, followers: &[(usize, Pid)]) -> bool {
-        let lead = self.views(leader);
+    /// Does the leader stand still, or does a thread of it use processor time without an event
+    /// while every follower's thread has come to the next one?
+    fn leader_hangs(
+        &mut self,
+        id: GroupId,
+        leader: Pid,
+        lead: &[View],
+        followers: &[(usize, Pid)],
+    ) -> Option<&'static str> {
         let ticks = cpu_ticks(leader);
+        let rest = self.rest(leader);
+        let deaf = self.is_confirmed(id, lead);
         let followers: Vec<Vec<View>> = followers.iter().map(|(_, p)| self.views(*p)).collect();
-        let Some(g) = self.groups.get(&id) else {
-            return false;
-        };
+        let g = self.groups.get(&id)?;
         let ahead = |v: &View| {
             let head = g.segment.ring(v.slot as usize).head.load(Ordering::Acquire);
             !followers.is_empty()
@@ -210,45 +267,55 @@ impl Monitor {
         };
         let waited_for = lead.iter().any(|v| v.waiting == wait::NONE && ahead(v));
         let events = lead.iter().map(|v| v.events).sum();
-        let now = Instant::now();
-        let seen = self.watch.seen.entry(leader).or_insert(Seen {
-            events,
-            since: now,
-            ticks,
-        });
-        if !waited_for || seen.events != events {
+        let judged = g.crashes.iter().any(|c| c.replica == g.leader);
+        let seen = self
+            .watch
+            .seen
+            .entry(leader)
+            .or_insert(Seen::now(events, ticks));
+        if seen.events != events || judged {
+            *seen = Seen::now(events, ticks);
+        }
+        // Calls that are each replica's own may sleep; only being stopped is nobody's wish.
+        // Calls that wait are announced by most, but not by all: only who sleeps on what is there,
+        // or was stopped, will not go on.
+        let verdict = seen.rested.add(rest, deaf);
+        if let Some(what) = verdict.filter(|_| deaf).or(seen.rested.stands_still()) {
+            return Some(what);
+        }
+        if !waited_for {
             *seen = Seen {
-                events,
-                since: now,
-                ticks,
+                rested: seen.rested,
+                ..Seen::now(events, ticks)
             };
         }
-        ticks.saturating_sub(seen.ticks) > SPARE_TICKS
+        (ticks.saturating_sub(seen.ticks) > SPARE_TICKS).then_some(ENDLESS)
     }
 
-    /// Reports whose verdict is possible by now.
-    fn decide_reports(&mut self) {
-        let ready: Vec<GroupId> = self
-            .groups
-            .iter()
-            .filter(|(_, g)| !g.reports.is_empty())
-            .map(|(i, _)| *i)
-            .collect();
-        for id in ready {
+    /// Is there something that a verdict is due on?
+    pub(crate) fn has_open_verdicts(&self) -> bool {
+        let open = |g: &Group| !(g.ending || g.reports.is_empty() && g.crashes.is_empty());
+        self.groups.values().any(open)
+    }
+
+    /// Reports and crashes whose verdict is possible by now.
+    pub(crate) fn judge_open(&mut self) -> Result<()> {
+        let reports = |g: &Group| !g.reports.is_empty();
+        for id in self.groups_with(reports) {
             self.judge_reports(id, UNDECIDED);
         }
-    }
-
-    fn decide_crashes(&mut self) -> Result<()> {
-        let ready: Vec<GroupId> = self
-            .groups
-            .iter()
-            .filter(|(_, g)| !g.crashes.is_empty())
-            .map(|(i, _)| *i)
-            .collect();
-        for id in ready {
-            self.judge_crashes(id, STUCK)?;
+        for id in self.with_crashes() {
+            self.judge_crashes(id, false)?;
         }
         Ok(())
+    }
+
+    fn with_crashes(&self) -> Vec<GroupId> {
+        self.groups_with(|g| !g.crashes.is_empty())
+    }
+
+    fn groups_with(&self, what: impl Fn(&Group) -> bool) -> Vec<GroupId> {
+        let found = self.groups.iter().filter(|(_, g)| what(g));
+        found.map(|(id, _)| *id).collect()
     }
 }

@@ -29,6 +29,7 @@ mod elf;
 mod emit;
 mod error;
 mod frames;
+mod length;
 mod plan;
 mod refs;
 mod shapes;
@@ -37,6 +38,7 @@ mod window;
 
 pub use emit::{AgentEntries, Emitted};
 pub use error::Error;
+pub use length::{INSTRUCTION_MAX, instruction_len};
 pub use plan::{Options, Plan, Site, SiteKind, Stats, Unpatched, Window};
 
 /// Bytes of the `jmp rel32` that replaces the start of a window.

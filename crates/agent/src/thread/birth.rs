@@ -87,6 +87,11 @@ fn follow_birth(b: Here, frame: &mut Frame) {
     LIFE.await_turn(tick);
     if result > 0 {
         await_free(slot);
+        // Before the thread runs, as the kernel does it: it may be over, and its word cleared, when
+        // clone returns here.
+        if frame.rdi & CLONE_PARENT_SETTID != 0 {
+            store_tid(frame.rdx, result as u32);
+        }
         let own = start(frame, slot);
         if own < 0 {
             diverged(
@@ -104,9 +109,6 @@ fn follow_birth(b: Here, frame: &mut Frame) {
                 ],
             );
         }
-        if frame.rdi & CLONE_PARENT_SETTID != 0 {
-            store_tid(frame.rdx, result as u32);
-        }
     }
     LIFE.turn_done(tick);
     frame.rax = result as u64;
@@ -117,14 +119,17 @@ fn start(frame: &Frame, slot: usize) -> i64 {
     let mut child = *frame;
     child.rsp = frame.rsi;
     crate::wait::adapt(ALIVE.fetch_add(1, Ordering::Relaxed) + 1);
-    let keep = frame.rdi & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
+    // The leader's id is the one that the program sees: there the kernel itself may store it.
+    let keep = frame.rdi
+        & if leads() {
+            !CLONE_CHILD_SETTID
+        } else {
+            !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID)
+        };
     let result = start_in(&child, slot, keep, false);
     if result < 0 {
         block_at(slot).free.store(1, Ordering::Release);
         ALIVE.fetch_sub(1, Ordering::Relaxed);
-    }
-    if result > 0 && leads() && frame.rdi & CLONE_PARENT_SETTID != 0 {
-        store_tid(frame.rdx, result as u32);
     }
     result
 }
@@ -163,5 +168,5 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     // SAFETY: the top of the unused block's stack.
     unsafe { (copy as *mut Frame).write(child) };
     HIGH.fetch_max(slot as u32 + 1, Ordering::Relaxed);
-    clone_thread([flags, copy, 0, state.r10, state.r8], address, copy)
+    clone_thread([flags, copy, state.rdx, state.r10, state.r8], address, copy)
 }

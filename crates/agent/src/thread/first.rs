@@ -1,6 +1,6 @@
 //! A thread's first steps, on its agent stack: its stream, the id that the program sees, its turn.
 
-use super::{CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, store_tid};
+use super::{CLONE_CHILD_SETTID, store_tid};
 use crate::compare::{plain, same_kind};
 use crate::gate::{real, rpc};
 use crate::log::{first as first_word, get, publish, put, remember, resume_stream};
@@ -30,9 +30,6 @@ extern "C" fn geryon_thread_started(_block: u64) {
     greet(b);
     // SAFETY: the creator put the frame there.
     let frame = unsafe { &*(b.frame as *const Frame) };
-    if frame.rdi & CLONE_PARENT_SETTID != 0 {
-        store_tid(frame.rdx, b.shown_tid);
-    }
     if frame.rdi & CLONE_CHILD_SETTID != 0 {
         store_tid(frame.r10, b.shown_tid);
     }

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 impl Monitor {
     /// Stop every thread of the process. None when one did not stop in time, or something happened
     /// that has to be dealt with first; then all run again.
-    pub(super) fn halt(&mut self, pid: Pid) -> Result<Option<Vec<Pid>>> {
+    pub(crate) fn halt(&mut self, pid: Pid) -> Result<Option<Vec<Pid>>> {
         let start = Instant::now();
         let mut halted: Vec<Pid> = Vec::new();
         loop {
@@ -57,7 +57,7 @@ impl Monitor {
     }
 
     /// Let them go; the kernel restarts what it interrupted.
-    pub(super) fn release(&self, threads: &[Pid]) {
+    pub(crate) fn release(&self, threads: &[Pid]) {
         for t in threads {
             let _ = Stopped(*t).resume(0);
         }

@@ -5,17 +5,21 @@ use super::thread::{State, restartable};
 use crate::maps::AddressSpace;
 use crate::state::{GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{MAX_THREADS, block_address, touches_reserved};
 use geryon_tracee::{Pid, RemoteMemory, Stopped, settle};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 impl Monitor {
     /// Make the replica's member of a group anew.
     pub(super) fn replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
         let Some((source, pid)) = self.source(id) else {
-            return Ok(Attempt::Never("no healthy follower is left to copy".into()));
+            return Ok(self.without_source(id, replica));
         };
+        if self.is_yet_to_be_born(id, replica) {
+            return Ok(Attempt::Later("its parent is about to fork it".into()));
+        }
         if self
             .processes
             .values()
@@ -26,6 +30,7 @@ impl Monitor {
             ));
         }
         self.memory(pid)?;
+        let since = Instant::now();
         let Some(halted) = self.halt(pid)? else {
             return Ok(Attempt::Later("its source's threads did not stop".into()));
         };
@@ -33,6 +38,15 @@ impl Monitor {
             .threads
             .values()
             .any(|t| t.pid == pid && (t.inject.is_some() || t.frame_mask.is_some()));
+        let newborn = self
+            .processes
+            .values()
+            .any(|p| p.group.is_none() && p.parent == Some((id, source)));
+        if newborn {
+            // The copy would stand behind that fork, and nobody would make its child.
+            self.release(&halted);
+            return Ok(Attempt::Later("a child of its source is being born".into()));
+        }
         let healthy = self.source(id).is_some_and(|(s, _)| s == source);
         if in_flight || !healthy {
             self.release(&halted);
@@ -40,7 +54,7 @@ impl Monitor {
                 "a signal is on its way in its source".into(),
             ));
         }
-        match self.copy(id, replica, source, pid, &halted) {
+        match self.copy(id, replica, (source, pid), &halted, since) {
             Ok(None) => Ok(Attempt::Done(source)),
             Ok(Some(attempt)) => Ok(attempt),
             Err(e) => {
@@ -48,6 +62,34 @@ impl Monitor {
                 Ok(Attempt::Later(format!("{e:#}")))
             }
         }
+    }
+
+    /// There is nobody to copy; perhaps a follower is yet to be born.
+    fn without_source(&self, id: GroupId, replica: usize) -> Attempt {
+        let expected = self.groups.get(&id).is_some_and(|g| {
+            let others = g.segment.header().alive.load(Ordering::SeqCst) & !(1 << replica);
+            (0..g.members.len())
+                .any(|r| r != g.leader && others & (1 << r) != 0 && g.members[r].pid.is_none())
+        });
+        if expected {
+            Attempt::Later("its source is not born yet".into())
+        } else {
+            Attempt::Never("no healthy follower is left to copy".into())
+        }
+    }
+
+    /// Was the replica's parent process copied before it forked this one?
+    fn is_yet_to_be_born(&mut self, id: GroupId, replica: usize) -> bool {
+        let parent = self.groups.values().find_map(|g| {
+            let (sequence, _) = g.children.iter().find(|(_, child)| **child == id)?;
+            Some((g.members[replica].pid?, *sequence))
+        });
+        let Some((pid, sequence)) = parent else {
+            return false;
+        };
+        self.memory(pid)
+            .and_then(|m| Ok(m.word(private_field!(forks))?))
+            .is_ok_and(|forks| forks <= sequence)
     }
 
     /// A follower that nobody has said anything against.
@@ -63,15 +105,17 @@ impl Monitor {
         &mut self,
         id: GroupId,
         replica: usize,
-        source: usize,
-        pid: Pid,
+        (source, pid): (usize, Pid),
         halted: &[Pid],
+        since: Instant,
     ) -> Result<Option<Attempt>> {
         let shared = shared_memory(pid)?;
-        let memory = self.memory(pid)?;
+        self.memory(pid)?;
+        let memory = self.processes[&pid].memory.as_ref();
+        let memory = memory.context("its source's memory")?;
         let mut states = Vec::new();
         for t in halted {
-            match State::read(*t, memory)? {
+            match State::read(*t, memory, &self.image)? {
                 Ok(s) => states.push(s),
                 Err(why) => {
                     self.release(halted);
@@ -99,6 +143,7 @@ impl Monitor {
         self.take_seat(id, replica, source, &memory)?;
         // The end of the pause.
         self.release(halted);
+        self.pause = since.elapsed();
         let made = self.complete(&states, copy, &memory);
         let threads = match made {
             Ok(threads) => threads,
@@ -128,6 +173,7 @@ impl Monitor {
         if let Some(g) = self.groups.get_mut(&id) {
             g.members[replica].pid = Some(copy);
             g.members[replica].end = None;
+            g.members[replica].missed = 0;
             g.areas.copied(source, replica);
             g.segment.join(replica);
         }

@@ -27,10 +27,16 @@ pub struct State {
 
 impl State {
     /// Of a halted thread. `Err` with the reason when it cannot be copied as it stands.
-    pub fn read(tid: Pid, memory: &RemoteMemory) -> Result<Result<State, String>> {
+    pub fn read(tid: Pid, memory: &RemoteMemory, image: &Image) -> Result<Result<State, String>> {
         let t = Stopped(tid);
         let regs = t.regs()?;
-        let block = regs.gs_base;
+        // A newborn thread still has its creator's GS; its own block is where clone was told.
+        let clone = image.symbol("geryon_clone")..image.symbol("geryon_gate_end");
+        let block = if clone.contains(&regs.rip) && regs.rax == 0 {
+            regs.r12
+        } else {
+            regs.gs_base
+        };
         let blocks = BLOCKS_BASE..BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
         if !blocks.contains(&block) || memory.word(block + block_field!(this))? != block {
             return Ok(Err("a thread has no block yet".into()));

@@ -39,7 +39,10 @@ impl Monitor {
         for (i, a) in row.args.iter().enumerate() {
             let len = in_bytes(a.kind, &w.ours);
             let address = w.ours[2 + i];
-            if let Some((offset, x, y)) = self.differing_byte(leader, follower, address, len) {
+            let text = a.kind == Kind::Path;
+            if let Some((offset, x, y)) =
+                self.differing_byte(leader, follower, (address, len), text)
+            {
                 return Some(Difference {
                     argument: a.name.into(),
                     offset,
@@ -51,15 +54,26 @@ impl Monitor {
         None
     }
 
-    fn differing_byte(&mut self, a: Pid, b: Pid, address: u64, len: u64) -> Option<(u64, u8, u8)> {
+    /// `text` ends with its NUL.
+    fn differing_byte(
+        &mut self,
+        a: Pid,
+        b: Pid,
+        (address, len): (u64, u64),
+        text: bool,
+    ) -> Option<(u64, u8, u8)> {
         let mut offset = 0;
         while offset < len {
-            let n = (len - offset).min(PAGE - (address + offset) % PAGE) as usize;
+            let at = address.checked_add(offset)?;
+            let n = (len - offset).min(PAGE - at % PAGE) as usize;
             let (mut x, mut y) = (vec![0; n], vec![0; n]);
-            self.memory(a).ok()?.read(address + offset, &mut x).ok()?;
-            self.memory(b).ok()?.read(address + offset, &mut y).ok()?;
-            if let Some(i) = (0..n).find(|i| x[*i] != y[*i]) {
+            self.memory(a).ok()?.read(at, &mut x).ok()?;
+            self.memory(b).ok()?.read(at, &mut y).ok()?;
+            if let Some(i) = differing(&x, &y, text) {
                 return Some((offset + i as u64, x[i], y[i]));
+            }
+            if text && x.contains(&0) {
+                return None;
             }
             offset += n as u64;
         }
@@ -74,14 +88,35 @@ fn in_bytes(of: Kind, record: &[u64; 8]) -> u64 {
         Kind::In(l) | Kind::InOut(l) => match l {
             Len::Fixed(n) => u64::from(n),
             Len::Arg(k) => record[2 + k as usize],
-            Len::ArgTimes(k, n) => record[2 + k as usize] * u64::from(n),
+            Len::ArgTimes(k, n) => record[2 + k as usize].saturating_mul(u64::from(n)),
             _ => 0,
         },
         _ => 0,
     }
 }
 
+/// Where the two begin to differ; of texts, before both end.
+fn differing(x: &[u8], y: &[u8], text: bool) -> Option<usize> {
+    let pairs = || x.iter().zip(y);
+    let end = pairs().position(|(x, y)| text && *x == 0 && *y == 0);
+    let found = pairs().position(|(x, y)| x != y)?;
+    end.is_none_or(|end| found < end).then_some(found)
+}
+
 fn single_bit(x: u64, y: u64) -> Option<u32> {
     let d = x ^ y;
     d.is_power_of_two().then(|| d.trailing_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differing;
+
+    #[test]
+    fn texts_are_compared_up_to_their_end() {
+        assert_eq!(differing(b"a\0x", b"a\0y", true), None);
+        assert_eq!(differing(b"a\0x", b"a\0y", false), Some(2));
+        assert_eq!(differing(b"a\0x", b"ab\0", true), Some(1));
+        assert_eq!(differing(b"ab", b"ac", true), Some(1));
+    }
 }

@@ -15,7 +15,7 @@ pub struct Written {
     pub thread_group: u32,
     /// Position in its ring.
     pub position: u64,
-    /// Replicas that differ.
+    /// Who is wrong; nobody when no majority says who.
     pub outvoted: Vec<usize>,
     /// Those concerned, the leader first.
     pub replicas: Vec<Side>,

@@ -21,7 +21,9 @@ impl Monitor {
         if let Some(l) = leader {
             text.push_str(&self.threads_text("leader's thread group", l));
         }
-        text.push_str("geryon:   likely cause: a race in the program that no lock orders (plain loads and stores)\n");
+        if what.starts_with("waits") {
+            text.push_str("geryon:   likely cause: a race in the program that no lock orders (plain loads and stores)\n");
+        }
         Some(text)
     }
 

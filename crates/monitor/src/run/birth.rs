@@ -3,7 +3,7 @@
 use crate::segment::Segment;
 use crate::state::{Group, Monitor, Process, Thread};
 use anyhow::Result;
-use geryon_tracee::{Pid, Stopped};
+use geryon_tracee::{Pid, Stopped, kill};
 use std::sync::atomic::Ordering;
 
 impl Monitor {
@@ -51,6 +51,11 @@ impl Monitor {
         let Some(pg) = self.groups.get_mut(&parent) else {
             return Ok(-1);
         };
+        if pg.members[replica].pid.is_none() && pg.members[replica].end.is_none() {
+            // Its parent was taken out while it was born.
+            kill(pid, libc::SIGKILL);
+            return Ok(-1);
+        }
         let n = pg.members.len();
         let leader = pg.leader;
         let alive = pg.segment.header().alive.load(Ordering::Acquire);
@@ -73,11 +78,16 @@ impl Monitor {
                 .leader_pid
                 .store(pid as u32, Ordering::Release);
         }
+        // Its leader has been killed before it came: nothing will be said to it any more.
+        let late = g.ending && g.leader_gone.is_some();
         let mut path = g.segment.path().into_bytes();
         path.push(0);
         self.memory(pid)?.write(path_at, &path)?;
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
+        }
+        if late {
+            kill(pid, libc::SIGKILL);
         }
         Ok(0)
     }

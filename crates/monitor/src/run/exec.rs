@@ -14,6 +14,22 @@ impl Monitor {
         }
         self.threads.retain(|tid, t| t.pid != pid || *tid == pid);
         self.threads.entry(pid).or_insert(Thread::of(pid));
+        if self
+            .processes
+            .get(&pid)
+            .is_some_and(|p| p.group.is_none() && p.parent.is_some())
+        {
+            // A child that has not said who it is: its agent is damaged.
+            kill(pid, libc::SIGKILL);
+            return Ok(());
+        }
+        if let Some((group, replica)) = self.membership(pid)
+            && !self.leads(group, replica)
+        {
+            // A follower does not execute programs.
+            self.broken(group, replica, "has loaded another program by itself");
+            return Ok(());
+        }
         self.exec_pipe = None;
         tracee.finish_syscall()?;
         let old = self.processes.get_mut(&pid).map(|p| {
@@ -26,7 +42,9 @@ impl Monitor {
             Some((Some(old), replica, None)) => self.leave_group(old, replica),
             _ => {}
         }
-        self.found(pid).context("cannot set up replicas")
+        self.found(pid).context("cannot set up replicas")?;
+        self.journal.start();
+        Ok(())
     }
 
     /// A vfork's child in the leader has its own program now: its followers' children are over,

@@ -56,9 +56,14 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
-        g.members[replica].pid = None;
-        g.members[replica].end = Some(end);
-        if replica == g.leader {
+        // One that was taken out before is a member no more.
+        let member = g.members[replica].pid == Some(pid);
+        if member {
+            g.members[replica].pid = None;
+            g.members[replica].end = Some(end);
+        }
+        if !member {
+        } else if replica == g.leader {
             g.leader_gone = Some(Instant::now());
             if let End::Killed(_) = end {
                 g.ending = true;
@@ -67,8 +72,6 @@ impl Monitor {
                 }
             }
             self.on_root_end(pid, end);
-        } else if self.is_dropped(replica) {
-            // It was outvoted before.
         } else if let End::Killed(_) = end {
             self.lost(id, replica, end);
         }
@@ -107,7 +110,7 @@ impl Monitor {
             _ => None,
         });
         if let Some((r, b)) = differs {
-            self.diverged_after(r, &format!("exited with {b}, the leader with {a}"));
+            self.diverged_after(id, r, &format!("exited with {b}, the leader with {a}"));
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct Member {
     pub pid: Option<Pid>,
     /// How it ended.
     pub end: Option<End>,
+    /// How often the leader was found waiting for it after that.
+    pub missed: u32,
 }
 
 impl Group {
@@ -107,7 +109,13 @@ pub struct Crash {
     pub pc: u64,
     /// Faulting address.
     pub address: u64,
-    /// When.
+    /// Position of the thread group up to which it had come.
+    pub pos: u64,
+    /// It waited in the agent.
+    pub in_agent: bool,
+    /// Processor time of those that had not crashed.
+    pub others_ticks: u64,
+    /// When, or when one of them last did anything.
     pub when: Instant,
 }
 

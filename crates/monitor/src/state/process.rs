@@ -58,6 +58,8 @@ impl Process {
 pub struct Thread {
     /// Its process.
     pub pid: Pid,
+    /// It was stopped by a signal for job control.
+    pub listens: bool,
     /// The signal that the monitor itself has sent it, to be shown with this siginfo.
     pub inject: Option<[u64; 16]>,
     /// The thread's mask, while a signal waits for its safe point: all others wait in the kernel,

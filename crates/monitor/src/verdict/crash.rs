@@ -1,62 +1,230 @@
-//! Verdicts on fatal signals: all replicas got it, or one is broken.
+//! Verdicts on fatal signals: all replicas got it, or one is broken. Who has come past the point
+//! without the signal tells, as soon as a majority has; no time does.
 
+use super::NAMING;
 use super::loss::Loss;
+use crate::block_field;
 use crate::report::words::signal_name;
 use crate::state::{Crash, GroupId, Monitor};
 use anyhow::Result;
-use geryon_tracee::{Stopped, kill};
+use geryon_abi::layout::{MAX_THREADS, block_address, wait};
+use geryon_tracee::{Pid, Stopped, kill};
+use geryon_vote::is_majority;
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// How a group stands to its oldest crash.
+#[derive(Clone, Copy, Debug)]
+struct Votes {
+    /// All that have a say.
+    total: usize,
+    /// Those that live.
+    living: usize,
+    /// Those that crashed alike.
+    alike: usize,
+    /// Those that went on past the point.
+    passed: usize,
+    /// It happened where the agent waits: the program has no part in it.
+    in_agent: bool,
+}
+
+/// What follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decision {
+    /// Others may still come to the point.
+    Wait,
+    /// The program crashes.
+    Program,
+    /// The crash is the replica's own.
+    Crashed,
+    /// The program crashes, and who did not is wrong.
+    Others,
+}
+
+impl Votes {
+    /// `expired`: nobody gets on any more.
+    fn decide(self, expired: bool) -> Decision {
+        let Votes {
+            total,
+            living,
+            alike,
+            passed,
+            in_agent,
+        } = self;
+        if in_agent && living > 1 {
+            Decision::Crashed
+        } else if alike == living {
+            Decision::Program
+        } else if total >= NAMING && is_majority(alike, total) {
+            match alike + passed == living || expired {
+                true => Decision::Others,
+                false => Decision::Wait,
+            }
+        } else if expired || is_majority(passed, total) || (total < NAMING && passed > 0) {
+            Decision::Crashed
+        } else {
+            Decision::Wait
+        }
+    }
+}
 
 impl Monitor {
     /// A replica died of its own fault; perhaps the others will, too.
-    pub(crate) fn on_crash(&mut self, id: GroupId, crash: Crash) -> Result<()> {
+    pub(crate) fn on_crash(&mut self, id: GroupId, mut crash: Crash) -> Result<()> {
+        if self.is_dropped(crash.replica) || self.ends(id) {
+            return Ok(());
+        }
+        let pid = self.threads.get(&crash.tid).map_or(0, |t| t.pid);
+        let at = self.position(pid, crash.slot);
+        let pos = at.as_ref().map_or(u64::MAX, |p| p.pos);
+        crash.in_agent = at.is_some_and(|p| p.waiting != wait::NONE);
         if let Some(g) = self.groups.get_mut(&id) {
+            // What the leader has not published nobody can wait for.
+            let head = g
+                .segment
+                .ring(crash.slot as usize)
+                .head
+                .load(Ordering::Acquire);
+            crash.pos = if crash.replica == g.leader {
+                head
+            } else {
+                pos.min(head)
+            };
             g.crashes.push(crash);
         }
-        self.judge_crashes(id, Duration::MAX)
+        self.judge_crashes(id, false)
     }
 
-    /// Everybody crashed alike: the program is what dies. Some did not: they are the verdict.
-    pub(crate) fn judge_crashes(&mut self, id: GroupId, limit: Duration) -> Result<()> {
-        let Some(g) = self.groups.get(&id) else {
+    /// Decide the oldest crash of a group, if it can be decided.
+    pub(crate) fn judge_crashes(&mut self, id: GroupId, expired: bool) -> Result<()> {
+        let Some(g) = self.groups.get(&id).filter(|g| !g.ending) else {
             return Ok(());
         };
         let Some(first) = g.crashes.first().cloned() else {
             return Ok(());
         };
-        let alike = g
+        let is_alike = |c: &Crash| (c.slot, c.signal, c.pc) == (first.slot, first.signal, first.pc);
+        let alike: Vec<usize> = g
             .crashes
             .iter()
-            .filter(|c| (c.slot, c.signal, c.pc) == (first.slot, first.signal, first.pc))
+            .filter(|c| is_alike(c))
+            .map(|c| c.replica)
+            .collect();
+        let total = g.voters();
+        let living: Vec<(usize, Pid)> = g.living().collect();
+        let others: Vec<(usize, Pid)> = living
+            .iter()
+            .filter(|(r, _)| !alike.contains(r))
+            .copied()
+            .collect();
+        let passed = others
+            .iter()
+            .filter(|(r, p)| self.has_gone_past(id, *r, *p, &first))
             .count();
-        if alike == g.living().count() {
-            return self.end_alike(id);
+        let votes = Votes {
+            total,
+            living: living.len(),
+            alike: alike.len(),
+            passed,
+            in_agent: first.in_agent,
+        };
+        match votes.decide(expired) {
+            Decision::Wait => {}
+            Decision::Program => return self.end_alike(id),
+            Decision::Crashed => self.crashed_alone(id, &first),
+            Decision::Others => {
+                if let Some((other, _)) = others.first() {
+                    let signal = signal_name(first.signal);
+                    self.broken(
+                        id,
+                        *other,
+                        &format!("did not get {signal} where the others did"),
+                    );
+                }
+            }
         }
-        if first.when.elapsed() <= limit {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Has the replica come past the point at which another one crashed?
+    fn has_gone_past(&mut self, id: GroupId, replica: usize, pid: Pid, crash: &Crash) -> bool {
+        let Some(at) = self.position(pid, crash.slot) else {
+            return false;
+        };
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
+        if replica == g.leader {
+            let head = g
+                .segment
+                .ring(crash.slot as usize)
+                .head
+                .load(Ordering::Acquire);
+            head > crash.pos || at.is_at_next_call()
+        } else {
+            at.pos > crash.pos || (at.pos == crash.pos && at.waiting == wait::RECORD)
         }
+    }
+
+    /// Where a thread of a process is in its log.
+    fn position(&mut self, pid: Pid, slot: u32) -> Option<Position> {
+        if slot as usize >= MAX_THREADS {
+            return None;
+        }
+        let block = block_address(slot as usize);
+        let m = self.memory(pid).ok()?;
+        let word = |field: u64| m.word(block + field).ok();
+        (word(block_field!(this))? == block).then_some(())?;
+        Some(Position {
+            pos: word(block_field!(pos))?,
+            waiting: word(block_field!(waiting))? as u32,
+            waiting_for: word(block_field!(waiting_for))?,
+        })
+    }
+
+    fn crashed_alone(&mut self, id: GroupId, crash: &Crash) {
         let what = format!(
             "replica {} got signal {} ({}) at {} (address {:#x}) and the others did not",
-            first.replica + 1,
-            first.signal,
-            signal_name(first.signal),
-            self.place(first.tid, first.pc),
-            first.address
+            crash.replica + 1,
+            crash.signal,
+            signal_name(crash.signal),
+            self.place(crash.tid, crash.pc),
+            crash.address
         );
-        let backtrace = self.backtrace_of(first.tid, None);
+        let backtrace = self.backtrace_of(crash.tid, None);
         let mut text = format!("geryon: divergence: {what}\n");
         for f in &backtrace {
             let _ = writeln!(text, "geryon:       {f}");
         }
         self.settle_loss(Loss {
             group: id,
-            replica: first.replica,
+            replica: crash.replica,
             cause: what,
             text,
             backtrace,
         });
-        Ok(())
+    }
+
+    /// Has nobody who could still come to the point of the oldest crash done anything since?
+    pub(crate) fn crash_expired(&mut self, id: GroupId) -> bool {
+        let Some(g) = self.groups.get_mut(&id) else {
+            return false;
+        };
+        let crashed: Vec<usize> = g.crashes.iter().map(|c| c.replica).collect();
+        let ticks = g
+            .living()
+            .filter(|(r, _)| !crashed.contains(r))
+            .map(|(_, p)| crate::watch::cpu_ticks(p))
+            .sum();
+        let Some(first) = g.crashes.first_mut() else {
+            return false;
+        };
+        if first.others_ticks != ticks {
+            first.others_ticks = ticks;
+            first.when = Instant::now();
+        }
+        first.when.elapsed() > crate::watch::STUCK
     }
 
     /// The leader takes its fatal signal, natively as the program would; the followers are over.
@@ -72,5 +240,90 @@ impl Monitor {
             Stopped(c.tid).resume(c.signal)?;
         }
         Ok(())
+    }
+}
+
+/// Where a thread is in its log.
+struct Position {
+    pos: u64,
+    waiting: u32,
+    waiting_for: u64,
+}
+
+impl Position {
+    /// Is the leader's thread at a call that it will log when it is over?
+    fn is_at_next_call(&self) -> bool {
+        // How often a lock's futex is waited for is not logged.
+        matches!(self.waiting, wait::CONFIRM | wait::ROOM)
+            || (self.waiting == wait::KERNEL && self.waiting_for != libc::SYS_futex as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Decision, Votes};
+
+    fn decide(total: usize, alike: usize, passed: usize) -> Decision {
+        let votes = Votes {
+            total,
+            living: total,
+            alike,
+            passed,
+            in_agent: false,
+        };
+        votes.decide(false)
+    }
+
+    #[test]
+    fn all_crash_and_the_program_does() {
+        assert_eq!(decide(1, 1, 0), Decision::Program);
+        assert_eq!(decide(3, 3, 0), Decision::Program);
+    }
+
+    #[test]
+    fn one_crashes_and_a_majority_goes_on() {
+        assert_eq!(decide(3, 1, 0), Decision::Wait);
+        assert_eq!(decide(3, 1, 1), Decision::Wait);
+        assert_eq!(decide(3, 1, 2), Decision::Crashed);
+        assert_eq!(decide(5, 1, 3), Decision::Crashed);
+        assert_eq!(decide(2, 1, 0), Decision::Wait);
+        assert_eq!(decide(2, 1, 1), Decision::Crashed);
+    }
+
+    #[test]
+    fn a_majority_crashes_and_one_goes_on() {
+        assert_eq!(decide(3, 2, 0), Decision::Wait);
+        assert_eq!(decide(3, 2, 1), Decision::Others);
+    }
+
+    #[test]
+    fn what_the_agent_does_is_not_the_program() {
+        let votes = Votes {
+            total: 3,
+            living: 3,
+            alike: 1,
+            passed: 0,
+            in_agent: true,
+        };
+        assert_eq!(votes.decide(false), Decision::Crashed);
+        let alone = Votes {
+            total: 1,
+            living: 1,
+            ..votes
+        };
+        assert_eq!(alone.decide(false), Decision::Program);
+    }
+
+    #[test]
+    fn when_nobody_gets_on_it_is_decided() {
+        let votes = Votes {
+            total: 3,
+            living: 3,
+            alike: 1,
+            passed: 0,
+            in_agent: false,
+        };
+        assert_eq!(votes.decide(true), Decision::Crashed);
+        assert_eq!(Votes { alike: 2, ..votes }.decide(true), Decision::Others);
     }
 }

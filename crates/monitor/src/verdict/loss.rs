@@ -1,9 +1,11 @@
 //! Verdicts on a replica that is gone or must go: it died, it hangs, it ended unlike the others.
 
 use super::{Blame, NAMING};
+use crate::journal::Event;
 use crate::report::json::{Side, Written};
 use crate::report::words::signal_name;
 use crate::state::{End, GroupId, Monitor};
+use geryon_tracee::Pid;
 
 /// A replica that is gone, or must go.
 pub(super) struct Loss {
@@ -60,9 +62,40 @@ impl Monitor {
     }
 
     /// The replicas disagree about the end itself.
-    pub(crate) fn diverged_after(&mut self, replica: usize, what: &str) {
-        eprintln!("geryon: divergence: replica {} {what}", replica + 1);
-        self.stop();
+    pub(crate) fn diverged_after(&mut self, id: GroupId, replica: usize, what: &str) {
+        self.broken(id, replica, what);
+    }
+
+    /// A replica did what none may do.
+    pub(crate) fn broken(&mut self, id: GroupId, replica: usize, what: &str) {
+        if self.ends(id) || self.is_dropped(replica) {
+            return;
+        }
+        let cause = format!("replica {} {what}", replica + 1);
+        self.settle_loss(Loss {
+            group: id,
+            replica,
+            text: format!("geryon: divergence: {cause}\n"),
+            cause,
+            backtrace: Vec::new(),
+        });
+    }
+
+    /// A stop of a thread could not be served: what the thread asked for makes no sense.
+    ///
+    /// # Errors
+    /// The same, when the thread belongs to no replica yet.
+    pub(crate) fn cannot_serve(&mut self, tid: Pid, error: anyhow::Error) -> anyhow::Result<()> {
+        let process = self
+            .threads
+            .get(&tid)
+            .and_then(|t| self.processes.get(&t.pid));
+        let Some((id, replica)) = process.and_then(|p| Some((p.group?, p.replica)).or(p.parent))
+        else {
+            return Err(error);
+        };
+        self.broken(id, replica, &format!("cannot be served: {error:#}"));
+        Ok(())
     }
 
     /// Decide what the loss means for the run, tell it, and go on or stop.
@@ -74,6 +107,10 @@ impl Monitor {
         }
         let total = self.replicas.iter().filter(|r| !r.dropped).count();
         eprint!("{}", loss.text);
+        self.journal.tell(&Event::FaultSeen {
+            replica: Some(replica),
+            why: loss.cause.clone(),
+        });
         self.write_report(&Written {
             verdict: if total >= NAMING {
                 "outvoted"
@@ -82,7 +119,11 @@ impl Monitor {
             }
             .into(),
             cause: loss.cause,
-            outvoted: vec![replica],
+            outvoted: if total >= NAMING {
+                vec![replica]
+            } else {
+                Vec::new()
+            },
             replicas: vec![Side {
                 replica,
                 backtrace: loss.backtrace,

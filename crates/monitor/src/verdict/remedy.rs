@@ -1,5 +1,6 @@
 //! What follows from a verdict: the run goes on without a replica, or it stops.
 
+use crate::journal::Event;
 use crate::options::{OnDivergence, Outcome};
 use crate::state::Monitor;
 use geryon_tracee::{Pid, kill};
@@ -18,9 +19,11 @@ pub enum Blame {
 impl Monitor {
     /// Say what follows from a verdict, and do it.
     pub(super) fn remedy(&mut self, blame: Blame, consequence: &str) {
-        if matches!(blame, Blame::Follower(_)) && self.options.on_divergence == OnDivergence::Stop {
-            eprintln!("geryon: stopped, as --on-divergence stop says");
-            return self.stop();
+        let stops = self.options.on_divergence == OnDivergence::Stop;
+        if matches!(blame, Blame::Follower(_)) && stops {
+            let why = "stopped, as --on-divergence stop says";
+            eprintln!("geryon: {why}");
+            return self.stop(why);
         }
         eprintln!("geryon: {consequence}");
         match blame {
@@ -30,22 +33,24 @@ impl Monitor {
                     self.want(replica);
                 }
             }
-            Blame::Leader | Blame::Unnamed => self.stop(),
+            Blame::Leader | Blame::Unnamed => self.stop(consequence),
         }
     }
 
     /// The run is over, before any unconfirmed output.
-    pub(super) fn stop(&mut self) {
+    pub(super) fn stop(&mut self, why: &str) {
+        self.journal.tell(&Event::Stopped { why: why.into() });
         self.outcome = Some(Outcome::Diverged);
     }
 
     /// Take a replica out of the run, with all its processes.
-    fn drop_replica(&mut self, replica: usize) {
+    pub(crate) fn drop_replica(&mut self, replica: usize) {
         self.replicas[replica].dropped = true;
+        self.journal.tell(&Event::Dropped { replica });
         let pids: Vec<Pid> = self
             .processes
             .iter()
-            .filter(|(_, p)| p.replica == replica && p.group.is_some())
+            .filter(|(_, p)| p.replica == replica && (p.group.is_some() || p.parent.is_some()))
             .map(|(p, _)| *p)
             .collect();
         for g in self.groups.values_mut() {

@@ -1,0 +1,107 @@
+//! Faults in one thread: stopping it wherever it is, and changing its registers or memory.
+
+use crate::block_field;
+use crate::recover::restartable;
+use crate::state::Monitor;
+use anyhow::{Context, Result};
+use geryon_abi::layout::{AGENT_BASE, RESERVED_END, touches_reserved};
+use geryon_fault::place::Maps;
+use geryon_fault::{Target, registers, vector};
+use geryon_patch::{INSTRUCTION_MAX, instruction_len};
+use geryon_tracee::{Event, Pid, Regs, Stop, Stopped, poll_for, xsave_offset};
+use std::time::{Duration, Instant};
+
+/// The loop serves others again after so long.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// What may come of a fault that was tried: why it cannot be made.
+type Struck = Result<Result<(), String>>;
+
+impl Monitor {
+    /// Stop a thread. False: it did not stop in time, or it is gone.
+    pub(super) fn hold(&mut self, tid: Pid) -> Result<bool> {
+        let start = Instant::now();
+        while self.threads.contains_key(&tid)
+            && self.outcome.is_none()
+            && Stopped(tid).interrupt().is_ok()
+        {
+            loop {
+                match poll_for(tid) {
+                    Ok(Some(Stop::Event(_, Event::Stop(libc::SIGTRAP)))) => return Ok(true),
+                    Ok(Some(other)) => {
+                        // It came first and has used the interruption up.
+                        self.on_stop(other)?;
+                        break;
+                    }
+                    Ok(None) if start.elapsed() < PATIENCE => std::hint::spin_loop(),
+                    Ok(None) | Err(_) => return Ok(false),
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Hit the stopped thread.
+    pub(super) fn strike(&mut self, tid: Pid, pid: Pid, target: &Target) -> Struck {
+        let thread = Stopped(tid);
+        // A call that the stop has interrupted is issued again; the kernel's mark would hide it.
+        let mut regs = restartable(thread.regs()?);
+        if registers::strike(&mut regs, target) {
+            thread.set_regs(&regs)?;
+            return Ok(Ok(()));
+        }
+        match target {
+            Target::Vector(v) => {
+                let mut area = thread.xstate()?;
+                if !vector::strike(&mut area, *v, xsave_offset) {
+                    return Ok(Err("this processor has no such register".into()));
+                }
+                thread.set_xstate(&area)?;
+                Ok(Ok(()))
+            }
+            Target::Skip => self.skip(thread, pid, regs),
+            _ => self.strike_memory(pid, target, regs),
+        }
+    }
+
+    fn skip(&mut self, thread: Stopped, pid: Pid, mut regs: Regs) -> Struck {
+        let memory = self.memory(pid)?;
+        let mut code = [0; INSTRUCTION_MAX];
+        // The last instruction of a mapping may be shorter.
+        let readable = (1..=INSTRUCTION_MAX)
+            .rev()
+            .find(|n| memory.read(regs.rip, &mut code[..*n]).is_ok());
+        let Some(len) = readable.and_then(|n| instruction_len(&code[..n])) else {
+            return Ok(Err("the thread stands at no instruction".into()));
+        };
+        regs.rip += len as u64;
+        thread.set_regs(&regs)?;
+        Ok(Ok(()))
+    }
+
+    fn strike_memory(&mut self, pid: Pid, target: &Target, regs: Regs) -> Struck {
+        let proc = |file: &str| format!("/proc/{pid}/{file}");
+        let maps = std::fs::read_to_string(proc("maps")).context("cannot read the mappings")?;
+        let exe = std::fs::read_link(proc("exe")).context("cannot read the program's name")?;
+        let memory = self.memory(pid)?;
+        let sp = if touches_reserved(regs.rsp, 1) {
+            // On the agent's stack: the program's is meant.
+            memory.word(regs.gs_base + block_field!(user_rsp))?
+        } else {
+            regs.rsp
+        };
+        let place = Maps::parse(&maps).place(
+            target,
+            &exe.to_string_lossy(),
+            sp,
+            std::slice::from_ref(&(AGENT_BASE..RESERVED_END)),
+        );
+        let Some((address, bit)) = place else {
+            return Ok(Err("the program has no memory of that kind".into()));
+        };
+        let mut byte = [0];
+        memory.read(address, &mut byte)?;
+        memory.write(address, &[byte[0] ^ (1 << bit)])?;
+        Ok(Ok(()))
+    }
+}

@@ -1,0 +1,176 @@
+//! The lines on which followers say how far they are: what they say must be true, else the leader
+//! waits for ever, or does not wait.
+
+use super::{Monitor, View};
+use crate::state::{End, GroupId};
+use geryon_abi::layout::{RING_WORDS, wait};
+use geryon_tracee::Pid;
+use std::sync::atomic::Ordering;
+
+/// What a line says, and how its thread stood before and after it was read.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    tail: u64,
+    ack: u64,
+    before: View,
+    after: View,
+    /// Up to where the leader waits for a confirmation.
+    awaited: Option<u64>,
+}
+
+impl Said {
+    /// A line is written before its thread waits, and never runs ahead of it.
+    fn is_wrong(&self) -> bool {
+        let Said {
+            tail,
+            ack,
+            before,
+            after,
+            ..
+        } = *self;
+        let stands = before.waiting == wait::RECORD
+            && after.waiting == wait::RECORD
+            && (before.pos, before.events) == (after.pos, after.events);
+        let unheard = self
+            .awaited
+            .is_some_and(|awaited| before.verified >= awaited && ack < awaited);
+        tail > after.pos || ack > after.verified || (stands && (tail != after.pos || unheard))
+    }
+}
+
+impl Monitor {
+    /// Does the follower say something of itself that is not so?
+    pub(super) fn says_wrong(
+        &mut self,
+        id: GroupId,
+        replica: usize,
+        pid: Pid,
+        before: &[View],
+        leader: &[View],
+    ) -> bool {
+        let mut said = Vec::new();
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
+        for v in before {
+            // Blocks that a fork has copied belong to threads that are not there.
+            if self.threads.get(&v.tid).is_some_and(|t| t.pid == pid) {
+                let line = &g.segment.ring(v.slot as usize).followers[replica];
+                let tail = line.tail.load(Ordering::SeqCst);
+                said.push((*v, tail, line.ack.load(Ordering::SeqCst)));
+            }
+        }
+        let now = self.views(pid);
+        said.into_iter().any(|(before, tail, ack)| {
+            let same = |v: &&View| v.slot == before.slot && v.tid == before.tid;
+            let awaiting = |v: &&View| v.slot == before.slot && v.waiting == wait::CONFIRM;
+            now.iter().find(same).is_some_and(|after| {
+                let said = Said {
+                    tail,
+                    ack,
+                    before,
+                    after: *after,
+                    awaited: leader.iter().find(awaiting).map(|v| v.waiting_value),
+                };
+                said.is_wrong()
+            })
+        })
+    }
+
+    /// Does a thread of the leader wait for a confirmation that all have given whom it waits for?
+    pub(super) fn is_confirmed(&self, id: GroupId, leader: &[View]) -> bool {
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
+        let waits = leader.iter().filter(|v| v.waiting == wait::CONFIRM);
+        let mut waits = waits.map(|v| (v.waiting_value, g.segment.ring(v.slot as usize)));
+        waits.any(|(awaited, ring)| {
+            let ack = |r: usize| ring.followers[r].ack.load(Ordering::SeqCst);
+            // One that takes part may be yet to be born.
+            let alive = g.segment.header().alive.load(Ordering::SeqCst);
+            (0..g.members.len())
+                .filter(|r| *r != g.leader && alive & (1 << *r) != 0)
+                .all(|r| ack(r) >= awaited)
+        })
+    }
+
+    /// A follower that has ended and that the leader still waits for.
+    pub(super) fn ended_too_early(&self, id: GroupId, leader: &[View]) -> Option<(usize, End)> {
+        let g = self.groups.get(&id)?;
+        let waits_for = |r: usize| {
+            leader.iter().any(|v| {
+                let line = &g.segment.ring(v.slot as usize).followers[r];
+                let (tail, ack) = (&line.tail, &line.ack);
+                match v.waiting {
+                    wait::CONFIRM => ack.load(Ordering::SeqCst) < v.waiting_value,
+                    wait::ROOM => {
+                        let end = tail
+                            .load(Ordering::SeqCst)
+                            .saturating_add(RING_WORDS as u64);
+                        end <= v.waiting_value
+                    }
+                    _ => false,
+                }
+            })
+        };
+        g.members.iter().enumerate().find_map(|(r, m)| {
+            let end = m.end.filter(|_| m.pid.is_none() && r != g.leader)?;
+            (!self.is_dropped(r) && waits_for(r)).then_some((r, end))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(waiting: u32, tail: u64, ack: u64) -> Said {
+        let view = View {
+            slot: 0,
+            waiting,
+            waiting_for: 0,
+            waiting_value: 0,
+            pos: 100,
+            verified: 90,
+            events: 5,
+            last: [0; 16],
+            tid: 1,
+        };
+        Said {
+            tail,
+            ack,
+            before: view,
+            after: view,
+            awaited: None,
+        }
+    }
+
+    #[test]
+    fn a_line_lags_behind_a_thread_that_gets_on() {
+        assert!(!said(wait::NONE, 40, 30).is_wrong());
+        assert!(!said(wait::RECORD, 100, 30).is_wrong());
+        assert!(said(wait::RECORD, 40, 30).is_wrong());
+    }
+
+    #[test]
+    fn no_line_is_ahead() {
+        assert!(said(wait::NONE, 101, 30).is_wrong());
+        assert!(said(wait::NONE, 40, 91).is_wrong());
+    }
+
+    #[test]
+    fn a_confirmation_is_heard() {
+        let heard = Said {
+            awaited: Some(90),
+            ..said(wait::RECORD, 100, 90)
+        };
+        assert!(!heard.is_wrong());
+        assert!(Said { ack: 82, ..heard }.is_wrong());
+        let busy = said(wait::NONE, 100, 82);
+        let busy = Said {
+            awaited: Some(90),
+            ..busy
+        };
+        assert!(!busy.is_wrong());
+    }
+}
