@@ -51,6 +51,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         image,
         plans: Plans::new(),
         groups: HashMap::new(),
+        retired: HashMap::new(),
         processes: HashMap::from([(pid, Process::new(0))]),
         threads: HashMap::from([(pid, Thread::of(pid))]),
         early: HashSet::new(),

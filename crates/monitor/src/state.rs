@@ -32,6 +32,8 @@ pub struct Monitor {
     pub replicas: Vec<Replica>,
     /// The groups with a living member, or one that is yet to be born.
     pub groups: HashMap<GroupId, Group>,
+    /// Groups that nobody is in any more, and that forked children still look for.
+    pub retired: HashMap<GroupId, Group>,
     /// Every process that is traced and whose parent has been heard of.
     pub processes: HashMap<Pid, Process>,
     /// Their threads.

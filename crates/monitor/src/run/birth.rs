@@ -48,7 +48,12 @@ impl Monitor {
             return Ok(-1);
         };
         let next = self.next_group;
-        let Some(pg) = self.groups.get_mut(&parent) else {
+        // The parent may have exited, or gone to another program, before its child came here.
+        let pg = match self.groups.get_mut(&parent) {
+            None => self.retired.get_mut(&parent),
+            living => living,
+        };
+        let Some(pg) = pg else {
             return Ok(-1);
         };
         if pg.members[replica].pid.is_none() && pg.members[replica].end.is_none() {
@@ -89,6 +94,7 @@ impl Monitor {
         if late {
             kill(pid, libc::SIGKILL);
         }
+        self.forget_retired();
         Ok(0)
     }
 }

@@ -1,8 +1,9 @@
 //! Exec: a process leaves its program, and with it its group; the new program founds another.
 
-use crate::state::{GroupId, Monitor, Thread};
+use crate::state::{End, GroupId, Monitor, Thread};
 use anyhow::{Context, Result};
 use geryon_tracee::{Pid, Stopped, kill};
+use std::time::Instant;
 
 impl Monitor {
     /// A new program was loaded (always in a leader, or at launch).
@@ -60,15 +61,22 @@ impl Monitor {
 
     /// The leader has replaced its program: the old program's followers are over.
     fn leave_group(&mut self, id: GroupId, replica: usize) {
-        let Some(mut g) = self.groups.remove(&id) else {
+        let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
         g.members[replica].pid = None;
-        for (_, f) in g.living() {
+        g.leader_gone = Some(Instant::now());
+        let followers: Vec<Pid> = g.living().map(|(_, f)| f).collect();
+        for m in &mut g.members {
+            m.pid = None;
+            m.end.get_or_insert(End::Exited(0));
+        }
+        for f in followers {
             kill(f, libc::SIGKILL);
             if let Some(p) = self.processes.get_mut(&f) {
                 p.group = None;
             }
         }
+        self.retire(id);
     }
 }

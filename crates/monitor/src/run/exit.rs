@@ -2,7 +2,7 @@
 
 use crate::launch::exec_error;
 use crate::options::Outcome;
-use crate::state::{End, GroupId, Monitor};
+use crate::state::{End, GroupId, Monitor, Process};
 use geryon_tracee::{Pid, kill};
 use std::time::Instant;
 
@@ -23,6 +23,9 @@ impl Monitor {
             return;
         };
         self.threads.retain(|_, t| t.pid != tid);
+        if !self.retired.is_empty() {
+            self.forget_retired();
+        }
         match p.group {
             Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, end),
             Some(g) => self.on_member_end(g, p.replica, tid, end),
@@ -82,8 +85,26 @@ impl Monitor {
             && g.living().next().is_none()
             && g.leader_gone.is_some()
         {
-            self.groups.remove(&id);
+            self.retire(id);
         }
+    }
+
+    /// Nobody is left in the group. Children that its members have forked and that have not come to
+    /// their own group yet find it by this one.
+    pub(super) fn retire(&mut self, id: GroupId) {
+        if let Some(group) = self.groups.remove(&id) {
+            self.retired.insert(id, group);
+            self.forget_retired();
+        }
+    }
+
+    /// Forget the groups whose children have all come, or ended.
+    pub(super) fn forget_retired(&mut self) {
+        let processes = &self.processes;
+        self.retired.retain(|id, _| {
+            let expected = |p: &Process| p.group.is_none() && p.parent.is_some_and(|m| m.0 == *id);
+            processes.values().any(expected)
+        });
     }
 
     /// A vfork's child has ended without exec.
