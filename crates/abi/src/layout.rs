@@ -293,8 +293,7 @@ pub struct Block {
     pub interrupted_rsp: u64,
     /// Serial order, leader: 1 while this thread has the turn.
     pub has_turn: AtomicU32,
-    /// How often a wait for another replica gives the core away before it sleeps: what was enough lately.
-    pub yields: u32,
+    pad1: u32,
     /// Serial order, follower: the position at which this thread last stood and waited.
     pub released: u64,
     /// Inside a hook: where on the user's stack one may push; 0 outside.

@@ -89,7 +89,7 @@ fn make_room(mut b: Here) {
 /// Leader: wait until every living follower has verified everything below `pos`.
 pub fn confirmed(b: Here, pos: u64) {
     let r = ring(b);
-    let mut patience = Patience::learned(b);
+    let mut patience = Patience::new();
     let mut waited = false;
     loop {
         let mask = followers();
@@ -107,7 +107,6 @@ pub fn confirmed(b: Here, pos: u64) {
     }
     if waited {
         announce_end();
-        patience.learn(b);
     }
 }
 
@@ -250,7 +249,7 @@ fn await_record(mut b: Here, at: u64) {
         crate::serial::pause(b);
     }
     announce(wait::RECORD, at, 0);
-    let mut patience = Patience::learned(b);
+    let mut patience = Patience::new();
     loop {
         let head = r.head();
         if at < head {
@@ -268,7 +267,6 @@ fn await_record(mut b: Here, at: u64) {
         }
     }
     announce_end();
-    patience.learn(b);
 }
 
 /// Take the position that this thread's slot had before (a slot's stream never starts anew).

@@ -2,7 +2,7 @@
 //! waits for is in shared memory (another replica stores it) or in this process.
 
 use crate::gate::real;
-use crate::state::{Here, block, private};
+use crate::state::{block, private};
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -19,6 +19,8 @@ const SPIN_TURNS: u32 = 60;
 const SPIN_TURNS_SHARED: u32 = 1;
 /// Turns that give the core to whoever else wants it, before sleeping in the kernel.
 const YIELD_TURNS: u32 = 64;
+/// The same where what is waited for is another thread's stretch of computation.
+const YIELD_TURNS_LONG: u32 = 2;
 
 /// Choose how to wait for this number of threads in each replica.
 pub fn adapt(threads: u32) {
@@ -27,9 +29,6 @@ pub fn adapt(threads: u32) {
     let turns = if fits { SPIN_TURNS } else { SPIN_TURNS_SHARED };
     p.spin_turns.store(turns, Ordering::Relaxed);
 }
-
-/// The same where waits are long: what is waited for is another thread's stretch of computation.
-const YIELD_TURNS_LONG: u32 = 2;
 
 /// How long one has waited already.
 pub struct Patience {
@@ -46,24 +45,6 @@ impl Patience {
             turns: 0,
             yields: YIELD_TURNS,
         }
-    }
-
-    /// Start a wait for another replica: as patient as the last ones of this thread were worth.
-    pub fn learned(b: Here) -> Patience {
-        Patience {
-            turns: 0,
-            yields: b.yields,
-        }
-    }
-
-    /// Such a wait has ended: learn from it.
-    pub fn learn(&self, mut b: Here) {
-        let spin = private().spin_turns.load(Ordering::Relaxed);
-        b.yields = if self.turns > spin + self.yields {
-            self.yields / 2
-        } else {
-            (self.yields * 2 + 1).min(YIELD_TURNS)
-        };
     }
 
     /// Start a wait that will be long.
