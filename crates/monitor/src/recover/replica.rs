@@ -139,14 +139,18 @@ impl Monitor {
         }
         let files = read32(memory, private_field!(shares_files))? != 0;
         let copy = self.fork(&states[0], files)?;
-        let memory = RemoteMemory::open(copy)?;
-        self.take_seat(id, replica, source, &memory)?;
+        let seated = RemoteMemory::open(copy)
+            .map_err(anyhow::Error::from)
+            .and_then(|memory| {
+                self.take_seat(id, replica, source, &memory)?;
+                Ok(memory)
+            });
         // The end of the pause.
         self.release(halted);
         self.pause = since.elapsed();
-        let made = self.complete(&states, copy, &memory);
-        let threads = match made {
-            Ok(threads) => threads,
+        let made = seated.and_then(|m| Ok((self.complete(&states, copy, &m)?, m)));
+        let (threads, memory) = match made {
+            Ok(made) => made,
             Err(e) => {
                 geryon_tracee::kill(copy, libc::SIGKILL);
                 if let Some(g) = self.groups.get(&id) {
