@@ -127,10 +127,31 @@ global_asm!(
     "syscall",
     ".globl geryon_blocking_end",
     "geryon_blocking_end:",
+    "mov gs:[{flight_result}], rax",
+    ".globl geryon_flight_returned",
+    "geryon_flight_returned:",
+    "shl dword ptr gs:[{flight}], 1",
     "ret",
     ".globl geryon_eintr",
     "geryon_eintr:",
     "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
+    "ret",
+    ".globl geryon_flight_syscall",
+    "geryon_flight_syscall:",        // as geryon_syscall, with its result kept for a successor
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov r10, r8",
+    "mov r8, r9",
+    "mov r9, [rsp+8]",
+    "syscall",
+    ".globl geryon_flight_end",
+    "geryon_flight_end:",
+    "mov gs:[{flight_result}], rax",
+    ".globl geryon_flight_end_returned",
+    "geryon_flight_end_returned:",
+    "shl dword ptr gs:[{flight}], 1",
     "ret",
     ".globl geryon_sigreturn",
     "geryon_sigreturn:",             // extern "C" fn(user stack pointer) -> !
@@ -268,6 +289,8 @@ global_asm!(
     "ret",
     site = const SITE_WORD_VALUE,
     pending = const PENDING,
+    flight = const core::mem::offset_of!(Block, flight),
+    flight_result = const core::mem::offset_of!(Block, flight_result),
     free = const FREE,
     hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
     orig = const geryon_abi::layout::PRIVATE_BASE + core::mem::offset_of!(geryon_abi::layout::Private, orig) as u64,
@@ -278,6 +301,7 @@ global_asm!(
 unsafe extern "C" {
     fn geryon_syscall(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
     fn geryon_syscall_blocking(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
+    fn geryon_flight_syscall(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
     fn geryon_sigreturn(rsp: u64) -> !;
     fn geryon_exit(block: u64, status: u64) -> !;
     fn geryon_clone(
@@ -308,6 +332,12 @@ pub fn real(nr: u64, a: [u64; 6]) -> i64 {
 pub fn real_blocking(nr: u64, a: [u64; 6]) -> i64 {
     // SAFETY: as for `real`.
     unsafe { geryon_syscall_blocking(nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
+}
+
+/// As [`real`], for a call that may be under way when the leader is lost (`Block::flight`).
+pub fn real_in_flight(nr: u64, a: [u64; 6]) -> i64 {
+    // SAFETY: as for `real`.
+    unsafe { geryon_flight_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
 }
 
 /// Give the application's state back to the kernel's signal frame at `rsp`.

@@ -50,6 +50,8 @@ pub struct Monitor {
     pub journal: Journal,
     /// The fault that is to be made.
     pub injection: Option<Injection>,
+    /// A process of the run goes on in another replica than it began in.
+    pub taken_over: bool,
     /// How long the source of the last copy stood still.
     pub pause: Duration,
     /// Replicas that are to be made anew.

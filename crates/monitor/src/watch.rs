@@ -154,7 +154,7 @@ impl Monitor {
     }
 
     fn watch_group(&mut self, id: GroupId) {
-        let Some(g) = self.groups.get(&id) else {
+        let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
             return;
         };
         let leader = g.leader;

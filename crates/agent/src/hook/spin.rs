@@ -1,7 +1,6 @@
 //! Spin locks: ordered like mutexes, by a hashed clock, and never spun on in serial order.
 
-use super::ordered::{acquire, original};
-use crate::clock::of_address;
+use super::ordered::{acquire, hashed, original};
 use crate::state::block;
 use geryon_abi::hooks as id;
 
@@ -21,7 +20,7 @@ pub(super) extern "C" fn spin_lock(l: u64) -> i32 {
         id::SPIN_LOCK,
         id::SPIN_LOCK,
         l,
-        (&of_address(l).clock, false),
+        hashed(l),
         [0; 3],
     )
 }
@@ -31,7 +30,7 @@ pub(super) extern "C" fn spin_trylock(l: u64) -> i32 {
         id::SPIN_TRYLOCK,
         id::SPIN_LOCK,
         l,
-        (&of_address(l).clock, false),
+        hashed(l),
         [0; 3],
     )
 }

@@ -69,7 +69,7 @@ impl Monitor {
         if id == next {
             // The first replica's child to come here.
             self.next_group += 1;
-            let segment = Segment::new(n as u32, alive, leader as u32)?;
+            let segment = Segment::new(n as u32, alive, leader as u32, self.taken_over)?;
             self.groups
                 .insert(id, Group::new(segment, n, leader, areas));
         }
@@ -78,6 +78,7 @@ impl Monitor {
         };
         g.members[replica].pid = Some(pid);
         if replica == g.leader {
+            g.shown = pid;
             g.segment
                 .header()
                 .leader_pid

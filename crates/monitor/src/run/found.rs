@@ -20,7 +20,7 @@ impl Monitor {
         let start = tracee.regs()?;
         let leader = self.processes.get(&pid).map_or(0, |p| p.replica);
         let alive = self.alive_mask();
-        let segment = Segment::new(self.options.replicas, alive, leader as u32)?;
+        let segment = Segment::new(self.options.replicas, alive, leader as u32, self.taken_over)?;
         segment
             .header()
             .leader_pid
@@ -57,6 +57,7 @@ impl Monitor {
         self.next_group += 1;
         let mut group = Group::new(segment, self.replicas.len(), leader, areas);
         group.members[leader].pid = Some(pid);
+        group.shown = pid;
         let mask = tracee.mask()?;
         let mut stillborn = Vec::new();
         for r in (0..self.replicas.len()).filter(|r| *r != leader && alive & (1 << *r) != 0) {

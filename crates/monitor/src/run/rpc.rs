@@ -56,6 +56,13 @@ impl Monitor {
                 0
             }
             rpc::EXEC => 0,
+            rpc::INHERIT => self.inherit(pid, regs.rdi, regs.rsi)?,
+            rpc::DESCRIPTORS => self.descriptors(pid, regs.rdi, regs.rsi, regs.rdx)?,
+            rpc::KILLS => {
+                self.announce_kill(pid, regs.rdi, regs.rsi);
+                0
+            }
+            rpc::WHO => i64::from(self.who(regs.rdi as u32 as Pid, regs.rsi != 0)),
             rpc::CHILD => self.on_child(pid, regs.rdi, regs.rsi)?,
             rpc::MESSAGE => {
                 self.on_message(pid, &regs);

@@ -3,6 +3,7 @@
 use super::End;
 use crate::code::Areas;
 use crate::segment::Segment;
+use crate::takeover::Takeover;
 use geryon_tracee::Pid;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -22,6 +23,10 @@ pub struct Group {
     pub leader_gone: Option<Instant>,
     /// The leader is about to die of a signal, which is the program's end.
     pub ending: bool,
+    /// Its leader is gone, and a follower is to lead.
+    pub takeover: Option<Takeover>,
+    /// The process id that the program was told.
+    pub shown: Pid,
     /// Where the trampolines lie.
     pub areas: Areas,
     /// Groups of forked children by the fork's number.
@@ -52,6 +57,8 @@ impl Group {
             leader,
             leader_gone: None,
             ending: false,
+            takeover: None,
+            shown: 0,
             areas,
             children: HashMap::new(),
             crashes: Vec::new(),

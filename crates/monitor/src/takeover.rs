@@ -1,0 +1,322 @@
+//! Promotion: a group's leader is gone, or was outvoted and must go, and a follower leads from then
+//! on. (Design, section 6; seed 2, failover; seed 4, section 3.4.)
+//!
+//! 1. The former leader is killed. Its threads stop at their ends, with their registers and their
+//!    memory: what they had under way is found out there ([`flight`]).
+//! 2. The successor replays everything that was published ([`quiet`]).
+//! 3. It is asked to lead. Each of its threads that waits for a record makes one instead; where the
+//!    former leader had made the call already, it is given the result.
+//! 4. The former leader's remains are let go, and a copy takes its place.
+//!
+//! A leader that was outvoted has written records that nobody believes. Then all survivors come to
+//! rest first, and the log is cut off where they stand ([`cut`]).
+
+mod cut;
+mod flight;
+mod quiet;
+
+use crate::journal::Event;
+use crate::options::OnDivergence;
+use crate::private_field;
+use crate::state::{End, GroupId, Monitor};
+use anyhow::Result;
+use flight::Legacy;
+use geryon_abi::layout::{MAX_THREADS, promotion};
+use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, kill};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Threads that were killed are at their ends by then, unless a device keeps them.
+const DYING: Duration = Duration::from_secs(10);
+
+/// A group without a leader.
+#[derive(Debug)]
+pub struct Takeover {
+    /// The replica that led.
+    former: usize,
+    /// Its process.
+    pid: Pid,
+    /// Who is to lead.
+    successor: usize,
+    /// Since when there is no leader.
+    since: Instant,
+    /// Threads of the former leader, at their ends, with their registers.
+    bodies: HashMap<Pid, Regs>,
+    /// The former leader's memory.
+    memory: Option<RemoteMemory>,
+    stage: Stage,
+    /// The user knows.
+    told: bool,
+    /// The survivors do not agree with what it has logged last.
+    outvoted: bool,
+    /// Positions at which the survivors were last found at rest.
+    rest: Vec<(u32, u64)>,
+    /// What the former leader's threads leave.
+    legacy: Vec<Legacy>,
+    /// Behind what each slot's thread has taken for good.
+    taken: Vec<(u32, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The former leader's threads come to their ends.
+    Dying,
+    /// The successor replays what is left.
+    Replaying,
+    /// The successor was asked.
+    Asked,
+}
+
+impl Monitor {
+    /// Is a group without a leader?
+    pub(crate) fn has_takeovers(&self) -> bool {
+        self.groups.values().any(|g| g.takeover.is_some())
+    }
+
+    /// A thread is about to end.
+    pub(crate) fn on_exit(&mut self, tid: Pid) -> Result<()> {
+        let pid = self.threads[&tid].pid;
+        let tracee = Stopped(tid);
+        if let Some(body) = self.body(pid) {
+            let regs = tracee.regs()?;
+            self.groups
+                .get_mut(&body)
+                .and_then(|g| g.takeover.as_mut())
+                .map(|t| t.bodies.insert(tid, regs));
+            return Ok(());
+        }
+        let killed = tracee.event_message()? as i32 & 0x7f;
+        if killed != 0
+            && let Some((id, replica)) = self.membership(pid)
+            && self.leads(id, replica)
+            && !self.ends(id)
+            && self.has_survivors(id)
+            && self.outcome.is_none()
+            && self.options.on_divergence != OnDivergence::Stop
+        {
+            self.lost(id, replica, End::Killed(killed));
+            let regs = tracee.regs()?;
+            if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
+                t.bodies.insert(tid, regs);
+                return Ok(());
+            }
+        }
+        Ok(tracee.resume(0)?)
+    }
+
+    /// The group whose former leader this process is.
+    fn body(&self, pid: Pid) -> Option<GroupId> {
+        let is = |t: &Takeover| t.pid == pid;
+        let found = self.groups.iter().find(|(_, g)| g.takeover.as_ref().is_some_and(is));
+        found.map(|(id, _)| *id)
+    }
+
+    /// Could somebody lead in the leader's place?
+    pub(crate) fn has_survivors(&self, id: GroupId) -> bool {
+        self.groups.get(&id).is_some_and(|g| g.followers().next().is_some())
+    }
+
+    /// The replica leads no more: it is taken out of the run, and a follower takes its place in every
+    /// group. `outvoted`: the others have found it to be wrong.
+    pub(crate) fn depose(&mut self, replica: usize, outvoted: bool) {
+        let Some(successor) = self.successor(replica) else {
+            return self.stop("stopped: nobody is left who could lead");
+        };
+        self.replicas[replica].dropped = true;
+        self.journal.tell(&Event::Dropped { replica });
+        let pids: Vec<Pid> = self
+            .processes
+            .iter()
+            .filter(|(_, p)| p.replica == replica && (p.group.is_some() || p.parent.is_some()))
+            .map(|(p, _)| *p)
+            .collect();
+        for g in self.groups.values_mut() {
+            let former = g.leader_pid().filter(|_| g.leader == replica && !g.ending);
+            g.forget(replica);
+            g.segment.header().taken_over.store(1, Ordering::SeqCst);
+            if g.leader != replica {
+                continue;
+            }
+            g.leader = successor;
+            let h = g.segment.header();
+            h.leader.store(successor as u32, Ordering::SeqCst);
+            if let Some(p) = g.members[successor].pid {
+                h.leader_pid.store(p as u32, Ordering::SeqCst);
+            }
+            g.takeover = Some(Takeover {
+                former: replica,
+                // 0: it was never born.
+                pid: former.unwrap_or(0),
+                successor,
+                since: Instant::now(),
+                bodies: HashMap::new(),
+                memory: former.and_then(|p| RemoteMemory::open(p).ok()),
+                stage: Stage::Dying,
+                told: false,
+                outvoted,
+                rest: Vec::new(),
+                legacy: Vec::new(),
+                taken: Vec::new(),
+            });
+            if former == Some(self.root)
+                && let Some(p) = g.members[successor].pid
+            {
+                self.root = p;
+            }
+        }
+        self.taken_over = true;
+        for p in pids {
+            kill(p, libc::SIGKILL);
+        }
+    }
+
+    /// The follower that has come farthest.
+    fn successor(&mut self, former: usize) -> Option<usize> {
+        let mut groups: Vec<_> = self.groups.iter().filter(|(_, g)| g.leader == former).collect();
+        groups.sort_unstable_by_key(|(id, _)| **id);
+        let candidates: Vec<(usize, Pid)> = groups.first()?.1.followers().collect();
+        let alive = candidates.into_iter().filter(|(r, _)| !self.is_dropped(*r));
+        let progress = alive
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|(r, p)| (self.views(p).iter().map(|v| v.pos).sum::<u64>(), r));
+        progress.max().map(|(_, r)| r)
+    }
+
+    /// Get on with all takeovers.
+    ///
+    /// # Errors
+    /// Geryon's own failures.
+    pub(crate) fn take_over(&mut self) -> Result<()> {
+        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        for id in groups {
+            let Some(mut t) = self.groups.get_mut(&id).and_then(|g| g.takeover.take()) else {
+                continue;
+            };
+            let over = self.advance(id, &mut t);
+            if let Some(g) = self.groups.get_mut(&id)
+                && !matches!(over, Ok(true))
+            {
+                g.takeover = Some(t);
+            } else {
+                bury(&t.bodies);
+            }
+            over?;
+            if self.outcome.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// One step; true when it is over.
+    fn advance(&mut self, id: GroupId, t: &mut Takeover) -> Result<bool> {
+        let Some(pid) = self.groups.get(&id).and_then(|g| g.members[t.successor].pid) else {
+            // The successor's process of this group is yet to be born, or is gone.
+            return Ok(self.is_dropped(t.successor) || t.since.elapsed() > DYING);
+        };
+        match t.stage {
+            Stage::Dying => {
+                let mut threads = self.threads.iter().filter(|(_, th)| th.pid == t.pid);
+                if threads.any(|(tid, _)| !t.bodies.contains_key(tid)) {
+                    if t.since.elapsed() > DYING {
+                        self.stop("stopped: a thread of the former leader does not end");
+                    }
+                    return Ok(false);
+                }
+                self.examine(id, t);
+                t.stage = Stage::Replaying;
+                Ok(false)
+            }
+            Stage::Replaying => {
+                if self.disagrees(id) {
+                    t.outvoted = true;
+                }
+                if t.outvoted && !self.cut_off(id, t)? {
+                    return Ok(false);
+                }
+                if !self.has_replayed(id, pid) {
+                    return Ok(false);
+                }
+                self.ask(id, t, pid)?;
+                t.stage = Stage::Asked;
+                Ok(false)
+            }
+            Stage::Asked => self.has_taken_over(id, t, pid),
+        }
+    }
+
+    /// Everything is replayed: the successor is to lead.
+    fn ask(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
+        self.bequeath(t, pid)?;
+        self.memory(pid)?
+            .write(private_field!(promotion), &promotion::ASKED.to_le_bytes())?;
+        self.wake_sleepers(id, t.successor, true);
+        Ok(())
+    }
+
+    /// Whoever sleeps until there is another record is to look.
+    fn wake_sleepers(&self, id: GroupId, replica: usize, all: bool) {
+        let Some(g) = self.groups.get(&id) else { return };
+        for slot in 0..MAX_THREADS {
+            let ring = g.segment.ring(slot);
+            let asleep = ring.follower_sleeps.load(Ordering::SeqCst) & (1 << replica) != 0;
+            if asleep || (all && ring.head.load(Ordering::SeqCst) != 0) {
+                crate::segment::wake_word(&ring.head);
+            }
+        }
+    }
+
+    /// Does it lead, and has it made its own what was under way?
+    fn has_taken_over(&mut self, id: GroupId, t: &mut Takeover, pid: Pid) -> Result<bool> {
+        self.wake_sleepers(id, t.successor, false);
+        let mut state = [0; 4];
+        self.memory(pid)?.read(private_field!(promotion), &mut state)?;
+        if u32::from_le_bytes(state) != promotion::DONE {
+            // All its threads compute: the first one to come to a call will see it.
+            return Ok(false);
+        }
+        if !t.told {
+            t.told = true;
+            self.journal.tell(&Event::Promoted { replica: t.successor });
+            eprintln!(
+                "geryon: replica {} leads from now on, {:.1} ms after replica {} was lost",
+                t.successor + 1,
+                t.since.elapsed().as_secs_f64() * 1e3,
+                t.former + 1
+            );
+        }
+        if !self.legacy_is_used(t, pid)? {
+            return Ok(false);
+        }
+        if self.options.on_divergence == OnDivergence::Replace
+            && !self.wanted.iter().any(|w| w.replica == t.former)
+        {
+            self.want(t.former);
+        }
+        Ok(true)
+    }
+
+    /// Let go of what is left of all former leaders.
+    pub(crate) fn bury_all(&self) {
+        for g in self.groups.values() {
+            if let Some(t) = &g.takeover {
+                bury(&t.bodies);
+            }
+        }
+    }
+
+    /// Memory of the former leader of the group that the process is in.
+    pub(crate) fn former_memory(&self, pid: Pid) -> Option<(&RemoteMemory, Pid)> {
+        let (id, _) = self.membership(pid)?;
+        let t = self.groups.get(&id)?.takeover.as_ref()?;
+        Some((t.memory.as_ref()?, t.pid))
+    }
+}
+
+fn bury(bodies: &HashMap<Pid, Regs>) {
+    for tid in bodies.keys() {
+        let _ = Stopped(*tid).resume(0);
+    }
+}
