@@ -182,7 +182,9 @@ pub fn complete(
     }
     let first = word(k, detail, row.nr, 0);
     b.flight_start = b.pos;
-    b.flight.store(flight::LOGGING, Ordering::Release);
+    if b.flight.load(Ordering::Relaxed) != flight::NONE {
+        b.flight.store(flight::LOGGING, Ordering::Release);
+    }
     put(b, first);
     if let Some(d) = digest {
         put(b, d);
@@ -211,7 +213,9 @@ pub fn landed(mut b: Here) {
         b.taken = b.pos;
     }
     b.flight_end = b.pos;
-    b.flight.store(flight::LOGGED, Ordering::Release);
+    if b.flight.load(Ordering::Relaxed) != flight::NONE {
+        b.flight.store(flight::LOGGED, Ordering::Release);
+    }
     publish(b);
     b.flight.store(flight::NONE, Ordering::Release);
 }

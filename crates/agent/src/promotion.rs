@@ -2,12 +2,12 @@
 //! replayed, and whoever waits for a record that will not come makes one instead. (Design, section
 //! 6: survivors first replay what any of them has consumed; what was in flight is done exactly once.)
 
-use crate::gate::rpc;
+use crate::gate::{real, rpc};
 use crate::marshal;
-use crate::state::{Here, header, leads, private};
+use crate::state::{Here, block, header, leads, private};
 use crate::wait::Patience;
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{promotion, role, rpc as number, why};
+use geryon_abi::layout::{flight, promotion, role, rpc as number, why};
 use geryon_abi::row::Row;
 
 /// Is this process, which was made to follow, to lead? It does when this returns true.
@@ -32,6 +32,8 @@ fn prepare() -> bool {
     );
     if first.is_ok() {
         p.file_maps = header().file_maps[p.replica as usize].load(Ordering::SeqCst);
+        // Nobody is inside a section: what a copied process shows of that is its source's.
+        crate::clock::reset_locks();
         crate::files::inherit();
         crate::timer::arm();
         if crate::serial::active() {
@@ -64,7 +66,7 @@ pub fn torn_record(b: Here) -> ! {
 
 /// The call that the former leader has made in this thread's place, and that is not in the log: its
 /// result. What it wrote is fetched from there.
-pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
+pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
     if b.given.load(Ordering::Acquire) == 0 {
         return None;
     }
@@ -89,9 +91,38 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     }
     let result = b.given_result as i64;
     marshal::inherit(row, args, result);
-    b.given_nr = 0;
+    accept(b, flight::RETURNED);
+    Some(complete_write(row, args, result))
+}
+
+/// The call is as good as made here: whoever takes over next finds it under way.
+fn accept(mut b: Here, state: u32) {
+    b.flight_nr = b.given_nr;
+    b.flight_digest = b.given_digest;
+    b.flight_result = b.given_result;
+    b.flight.store(state, Ordering::Release);
     b.given.store(0, Ordering::Release);
-    Some(result)
+}
+
+/// A write that its leader's death has interrupted in the middle, which no signal of the program would
+/// have done: write the rest.
+fn complete_write(row: &Row, args: &[u64; 6], mut done: i64) -> i64 {
+    const WRITE: u16 = 1;
+    if row.nr != WRITE {
+        return done;
+    }
+    let mut b = block();
+    while done > 0 && (done as u64) < args[2] {
+        let done_now = done as u64;
+        let rest = [args[0], args[1] + done_now, args[2] - done_now, 0, 0, 0];
+        let more = real(WRITE as u64, rest);
+        if more <= 0 {
+            break;
+        }
+        done += more;
+        b.flight_result = done as u64;
+    }
+    done
 }
 
 /// Copy what the former leader's call wrote at this address to the same address here.
@@ -109,9 +140,8 @@ pub fn complete_record(mut b: Here, payload: u64, row: &Row, args: &[u64; 6], re
         torn_record(b);
     }
     marshal::inherit(row, args, result);
-    b.given_nr = 0;
-    b.given.store(0, Ordering::Release);
+    accept(b, flight::LOGGING);
     b.pos = payload;
     marshal::send_again(b, row, args, result);
-    crate::log::publish(b);
+    crate::call::landed(b);
 }

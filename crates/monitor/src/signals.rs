@@ -130,6 +130,11 @@ fn block_of(gs_base: u64) -> Option<u64> {
         .then_some(gs_base)
 }
 
+/// The thread group of the thread whose GS base is given.
+pub fn slot_of(gs_base: u64) -> Option<u32> {
+    block_of(gs_base).map(|b| ((b - BLOCKS_BASE) / BLOCK_BYTES) as u32)
+}
+
 impl Monitor {
     /// A signal is about to reach a replica's thread.
     pub(crate) fn on_signal(&mut self, tid: Pid, signal: i32) -> Result<()> {

@@ -43,8 +43,10 @@ pub struct Takeover {
     since: Instant,
     /// Threads of the former leader, at their ends, with their registers.
     bodies: HashMap<Pid, Regs>,
-    /// The former leader's memory.
-    memory: Option<RemoteMemory>,
+    /// The former leader's memory; behind it, of those before it who have left something still.
+    memories: Vec<RemoteMemory>,
+    /// Threads of those before it, at their ends.
+    older: Vec<Pid>,
     stage: Stage,
     /// The user knows.
     told: bool,
@@ -144,21 +146,27 @@ impl Monitor {
             if let Some(p) = g.members[successor].pid {
                 h.leader_pid.store(p as u32, Ordering::SeqCst);
             }
-            g.takeover = Some(Takeover {
+            let before = g.takeover.take();
+            let mut next = Takeover {
                 former: replica,
                 // 0: it was never born.
                 pid: former.unwrap_or(0),
                 successor,
                 since: Instant::now(),
                 bodies: HashMap::new(),
-                memory: former.and_then(|p| RemoteMemory::open(p).ok()),
+                memories: former.and_then(|p| RemoteMemory::open(p).ok()).into_iter().collect(),
+                older: Vec::new(),
                 stage: Stage::Dying,
                 told: false,
                 outvoted,
                 rest: Vec::new(),
                 legacy: Vec::new(),
                 taken: Vec::new(),
-            });
+            };
+            if let Some(before) = before {
+                next.succeed(before);
+            }
+            g.takeover = Some(next);
             if former == Some(self.root)
                 && let Some(p) = g.members[successor].pid
             {
@@ -200,7 +208,7 @@ impl Monitor {
             {
                 g.takeover = Some(t);
             } else {
-                bury(&t.bodies);
+                t.bury();
             }
             over?;
             if self.outcome.is_some() {
@@ -302,21 +310,51 @@ impl Monitor {
     pub(crate) fn bury_all(&self) {
         for g in self.groups.values() {
             if let Some(t) = &g.takeover {
-                bury(&t.bodies);
+                t.bury();
             }
         }
     }
 
     /// Memory of the former leader of the group that the process is in.
-    pub(crate) fn former_memory(&self, pid: Pid) -> Option<(&RemoteMemory, Pid)> {
+    pub(crate) fn former_memory(&self, pid: Pid, slot: Option<u32>) -> Option<(&RemoteMemory, Pid)> {
         let (id, _) = self.membership(pid)?;
         let t = self.groups.get(&id)?.takeover.as_ref()?;
-        Some((t.memory.as_ref()?, t.pid))
+        let of = slot.and_then(|s| t.legacy.iter().find(|l| l.slot == s));
+        let whose = of.map_or(0, |l| l.whose);
+        Some((t.memories.get(whose)?, t.pid))
     }
 }
 
-fn bury(bodies: &HashMap<Pid, Regs>) {
-    for tid in bodies.keys() {
-        let _ = Stopped(*tid).resume(0);
+impl Takeover {
+    /// A successor was lost, too: what it had not made its own is still to be taken over.
+    fn succeed(&mut self, before: Takeover) {
+        self.older.extend(&before.older);
+        if before.stage == Stage::Asked {
+            let own = self.memories.len();
+            self.legacy = before.legacy;
+            for l in &mut self.legacy {
+                l.whose += own;
+            }
+            self.older.extend(before.bodies.into_keys());
+        } else {
+            // It had not begun to lead: nothing has changed but who is to.
+            self.former = before.former;
+            self.pid = before.pid;
+            self.since = before.since;
+            self.stage = before.stage;
+            self.outvoted = before.outvoted;
+            self.bodies = before.bodies;
+            self.legacy = before.legacy;
+            self.taken = before.taken;
+            self.memories.clear();
+        }
+        self.memories.extend(before.memories);
+    }
+
+    /// Let go of what is left of the former leaders.
+    fn bury(&self) {
+        for tid in self.bodies.keys().chain(&self.older) {
+            let _ = Stopped(*tid).resume(0);
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! agent; those that the agent addresses to the monitor are answered.
 
 use crate::code::{self, Target};
+use crate::signals::slot_of;
 use crate::maps::AddressSpace;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
@@ -56,7 +57,7 @@ impl Monitor {
                 0
             }
             rpc::EXEC => 0,
-            rpc::INHERIT => self.inherit(pid, regs.rdi, regs.rsi)?,
+            rpc::INHERIT => self.inherit(pid, slot_of(regs.gs_base), regs.rdi, regs.rsi)?,
             rpc::DESCRIPTORS => self.descriptors(pid, regs.rdi, regs.rsi, regs.rdx)?,
             rpc::KILLS => {
                 self.announce_kill(pid, regs.rdi, regs.rsi);

@@ -14,7 +14,9 @@ use std::sync::atomic::Ordering;
 #[derive(Clone, Debug)]
 pub struct Legacy {
     /// Thread group.
-    slot: u32,
+    pub(super) slot: u32,
+    /// In whose memory is what the call wrote: an index in `Takeover::memories`.
+    pub(super) whose: usize,
     /// A call that was made, and that is not in the log.
     call: Option<Call>,
     /// Signals that waited for the thread's next safe point.
@@ -56,7 +58,7 @@ impl Gate {
 impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
     pub(super) fn examine(&self, id: GroupId, t: &mut Takeover) {
-        let (Some(memory), Some(g)) = (&t.memory, self.groups.get(&id)) else {
+        let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
         let gate = Gate([
@@ -91,9 +93,15 @@ impl Monitor {
                 result,
             });
             let signals = pending(memory, slot);
+            // It had itself been given a result, and has not made it its own.
+            let unused = word(block_field!(given)) as u32 != 0;
+            if !unused {
+                t.legacy.retain(|l| l.slot != slot as u32);
+            }
             if call.is_some() || !signals.is_empty() {
                 t.legacy.push(Legacy {
                     slot: slot as u32,
+                    whose: 0,
                     call,
                     signals,
                 });
