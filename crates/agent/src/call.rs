@@ -1,6 +1,6 @@
 //! Calls that the table describes completely: inputs and outputs.
 
-use crate::compare::expect;
+use crate::compare::{self, expect};
 use crate::gate::{real_blocking, real_in_flight};
 use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
 use crate::ids;
@@ -57,8 +57,7 @@ pub fn input(frame: &mut Frame, row: &Row) {
 pub fn output(frame: &mut Frame, row: &Row) {
     let executes = begin(frame, row);
     let b = block();
-    if !executes && let Some(first) = first_word(b) {
-        remember(b, first);
+    if !executes && let Some(first) = expect_end(b, frame, row.nr) {
         return finish(b, frame, row, first);
     }
     let args = frame.args();
@@ -69,6 +68,19 @@ pub fn output(frame: &mut Frame, row: &Row) {
 
 /// The digest of a call that was agreed on beforehand.
 pub const CONFIRMED: u64 = 0;
+
+/// Follower: the first word of the end of a call that was confirmed. None when this replica leads by
+/// now, and is to make the call.
+pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
+    loop {
+        let first = first_word(b)?;
+        remember(b, first);
+        let ours = compare::call(kind::END, nr, 0, &frame.args());
+        if compare::same_kind(b.pos - 1, first, ours[0], ours) {
+            return Some(first);
+        }
+    }
+}
 
 /// The rendezvous at the start of an output. True: this replica executes the call.
 pub fn begin(frame: &mut Frame, row: &Row) -> bool {

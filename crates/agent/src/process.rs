@@ -4,7 +4,7 @@ use crate::call::{self, begin, begin_record, complete, finish, rendezvous};
 use crate::compare::{self, same_kind};
 use crate::digest::Digest;
 use crate::gate::{real, real_in_flight, rpc};
-use crate::log::{first as first_word, get, register_barrier, remember, resume_stream};
+use crate::log::{get, register_barrier, remember, resume_stream};
 use crate::marshal::{self, Before};
 use crate::memory::await_file_maps;
 use crate::promotion;
@@ -156,7 +156,7 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
     if executes {
         return complete(b, frame, row, kind::END, None, own, &Before::default());
     }
-    let first = first_word(b);
+    let first = call::expect_end(b, frame, row.nr);
     let shown = match first {
         Some(_) => crate::log::get_ahead(b) as i64,
         // Its predecessor's child, or if there was none, its own.
@@ -172,10 +172,7 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
         real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
     }
     match first {
-        Some(first) => {
-            remember(b, first);
-            finish(b, frame, row, first);
-        }
+        Some(first) => finish(b, frame, row, first),
         None => complete(b, frame, row, kind::END, None, shown, &Before::default()),
     }
 }

@@ -52,6 +52,8 @@ pub struct Monitor {
     pub injection: Option<Injection>,
     /// A process of the run goes on in another replica than it began in.
     pub taken_over: bool,
+    /// Processes that were killed because their replica had lost a leader.
+    pub deposed: HashSet<Pid>,
     /// How long the source of the last copy stood still.
     pub pause: Duration,
     /// Replicas that are to be made anew.

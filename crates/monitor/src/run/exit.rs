@@ -92,7 +92,10 @@ impl Monitor {
     /// Nobody is left in the group. Children that its members have forked and that have not come to
     /// their own group yet find it by this one.
     pub(super) fn retire(&mut self, id: GroupId) {
-        if let Some(group) = self.groups.remove(&id) {
+        if let Some(mut group) = self.groups.remove(&id) {
+            if let Some(t) = group.takeover.take() {
+                self.end_takeover(&t);
+            }
             self.retired.insert(id, group);
             self.forget_retired();
         }

@@ -123,6 +123,10 @@ impl Monitor {
         let Some(s) = self.options.sabotage else {
             return Ok(());
         };
+        if self.replicas[s.replica as usize % self.replicas.len()].replaced != 0 {
+            // It was made, and repaired.
+            return Ok(());
+        }
         let member = group.members.get(s.replica as usize).and_then(|m| m.pid);
         let process = member.and_then(|p| self.processes.get(&p));
         if let Some(m) = process.and_then(|p| p.memory.as_ref()) {

@@ -4,10 +4,12 @@ use super::Takeover;
 use crate::block_field;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
+use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
     BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS, block_address, flight,
 };
 use geryon_tracee::{Pid, RemoteMemory};
+use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
 /// What a thread of the former leader leaves to the successor's.
@@ -86,9 +88,15 @@ impl Monitor {
                 crate::segment::wake_word(&ring.head);
             }
             t.taken.push((slot as u32, word(block_field!(taken))));
+            let nr = word(block_field!(flight_nr)) as u32;
             let result = gate.result(noted, regs.rip, regs.rax as i64);
+            // That a child died which was killed with it is nothing that has happened.
+            let result = result.filter(|r| {
+                let child = waited_for(nr, *r, word(block_field!(frame)), memory);
+                child.is_none_or(|c| !self.deposed.contains(&c))
+            });
             let call = result.map(|result| Call {
-                nr: word(block_field!(flight_nr)) as u32,
+                nr,
                 digest: word(block_field!(flight_digest)),
                 result,
             });
@@ -148,6 +156,21 @@ impl Monitor {
             }
         }
         Ok(true)
+    }
+}
+
+/// The child that a wait has returned.
+fn waited_for(nr: u32, result: i64, frame: u64, memory: &RemoteMemory) -> Option<Pid> {
+    const SI_PID: u64 = 12;
+    match i64::from(nr) {
+        libc::SYS_wait4 => Some(result as Pid),
+        libc::SYS_waitid => {
+            let info = memory.word(frame + offset_of!(Frame, rdx) as u64).ok()?;
+            let mut pid = [0; 4];
+            memory.read(info + SI_PID, &mut pid).ok()?;
+            Some(Pid::from_le_bytes(pid))
+        }
+        _ => None,
     }
 }
 

@@ -143,13 +143,18 @@ impl Monitor {
                 Blame::Leader(replica),
                 format!("replica {} led; another one takes over", replica + 1),
             )
-        } else if total >= NAMING {
+        } else if !leads && (total >= NAMING || loss.certain) {
+            let how = if total < NAMING { "lost" } else { "outvoted" };
+            let left = if total == 2 {
+                "1 replica".to_owned()
+            } else {
+                format!("{} replicas", total - 1)
+            };
             (
                 Blame::Follower(replica),
                 format!(
-                    "replica {} of {total} is outvoted; going on with {} replicas",
-                    replica + 1,
-                    total - 1
+                    "replica {} of {total} is {how}; going on with {left}",
+                    replica + 1
                 ),
             )
         } else {
