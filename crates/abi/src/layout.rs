@@ -59,6 +59,16 @@ pub mod role {
     pub const FOLLOWER: u32 = 2;
 }
 
+/// What a copy of a leader's thread can do anew.
+pub mod repeat {
+    /// Nothing: the thread is in the midst of something.
+    pub const NOTHING: u32 = 0;
+    /// The call whose state is in the thread's frame.
+    pub const CALL: u32 = 1;
+    /// The wait for its first turn.
+    pub const FIRST_TURN: u32 = 2;
+}
+
 /// How far a follower is on its way to lead.
 pub mod promotion {
     /// Nobody has asked it to.
@@ -352,6 +362,10 @@ pub struct Block {
     /// 1 while a follower writes to its line of the ring: a copy made now would write there, too.
     pub publishing: AtomicU32,
     pad2: u32,
+    /// Leader: what a copy of this thread can do anew as a follower, see [`repeat`].
+    pub repeatable: u32,
+    /// From there in the log: position at the start of the call, or behind a turn taken since.
+    pub call_start: u64,
     /// 1: the record of this thread's birth is in the log.
     pub born: AtomicU32,
     /// Follower: 1 while it carries out an operation whose turn has come.

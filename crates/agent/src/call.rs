@@ -11,7 +11,7 @@ use crate::state::{Here, block, leads, private};
 use crate::wait::{announce, announce_end};
 use geryon_abi::frame::Frame;
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{flight, verify, wait};
+use geryon_abi::layout::{flight, repeat, verify, wait};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::Row;
 
@@ -37,7 +37,7 @@ pub fn begin_record(b: Here, frame: &mut Frame) -> Option<u64> {
 /// A call whose result is an input of the program.
 pub fn input(frame: &mut Frame, row: &Row) {
     let args = frame.args();
-    let b = block();
+    let mut b = block();
     if private().verify == verify::ALL && private().replicas > 1 {
         return output(frame, row);
     }
@@ -48,6 +48,7 @@ pub fn input(frame: &mut Frame, row: &Row) {
         return finish(b, frame, row, first);
     }
     raise::lead_signal_before(b, frame);
+    b.call_start = b.pos;
     let before = marshal::before(row, &args);
     let result = execute(row, args, digest);
     complete(b, frame, row, kind::CALL, Some(digest), result, &before);
@@ -92,13 +93,14 @@ pub fn begin(frame: &mut Frame, row: &Row) -> bool {
 
 /// Agree with the other replicas on a number and a digest.
 pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bool {
-    let b = block();
+    let mut b = block();
     if !leads() && expect::<6>(b, frame, kind::BEGIN, nr, digest, &args).is_some() {
         acknowledge(b);
         return false;
     }
     let ours = word(kind::BEGIN, 0, nr, 0);
     raise::lead_signal_before(b, frame);
+    b.call_start = b.pos;
     put(b, ours);
     put(b, digest);
     for a in args {
@@ -107,7 +109,9 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
     remember(b, ours);
     publish(b);
     if private().verify != verify::ASYNC {
+        b.repeatable = repeat::CALL;
         confirmed(b, b.pos);
+        b.repeatable = repeat::NOTHING;
     }
     true
 }
@@ -116,7 +120,7 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
 /// program are hidden.
 pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
     let nr = row.nr as u64;
-    let b = block();
+    let mut b = block();
     let serial = crate::serial::active();
     if let Some(result) = promotion::given(b, row, &args, digest) {
         if serial {
@@ -124,12 +128,19 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
         }
         return result;
     }
+    let mut first = true;
     let args = ids::translated(row, args);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
         return ids::shown(row, &args, real_in_flight(nr, args));
     }
     loop {
+        b.repeatable = if first || digest != CONFIRMED {
+            repeat::CALL
+        } else {
+            repeat::NOTHING
+        };
+        first = false;
         if serial {
             crate::serial::release(b);
         }
@@ -139,6 +150,8 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
         if serial {
             crate::serial::acquire(b);
         }
+        b.repeatable = repeat::NOTHING;
+        b.call_start = b.pos;
         // The monitor stops threads; epoll_wait and others show that as EINTR (design, 10).
         if result == -4 && !raise::pending(block()) {
             b.flight.store(flight::BEGUN, Ordering::Release);

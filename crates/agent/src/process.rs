@@ -286,7 +286,7 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     /// The child is gone (not just stopped or continued).
     const GONE: u8 = 4;
     let args = frame.args();
-    let b = block();
+    let mut b = block();
     let digest = marshal::digest(row, &args);
     if !leads()
         && let Some((first, gone)) = expect_wait(b, frame, row, digest)
@@ -299,6 +299,7 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
         return finish(b, frame, row, first);
     }
     raise::lead_signal_before(b, frame);
+    b.call_start = b.pos;
     let result = call::execute(row, args, digest);
     let gone = if result >= 0 {
         gone_child(row.nr as u64, &args, result)

@@ -12,7 +12,7 @@ use crate::state::{Here, block_at, leads, private};
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use geryon_abi::layout::wait;
+use geryon_abi::layout::{repeat, wait};
 use geryon_abi::record::{kind, word};
 
 /// The turn is free.
@@ -310,7 +310,7 @@ fn released_at(b: Here) -> u64 {
 }
 
 /// Give the others a chance, at a place that every replica comes to (a spinning thread).
-pub fn yield_turn(b: Here) {
+pub fn yield_turn(mut b: Here) {
     const NR_SCHED_YIELD: u16 = 24;
     let w = word(kind::CALL, 0, NR_SCHED_YIELD, 1);
     while !leads()
@@ -322,8 +322,11 @@ pub fn yield_turn(b: Here) {
         let at = b.pos - 1;
         crate::stop::diverged(geryon_abi::layout::why::KIND, at, crate::compare::plain(w));
     }
+    b.call_start = b.pos;
+    b.repeatable = repeat::CALL;
     release(b);
     acquire(b);
+    b.repeatable = repeat::NOTHING;
     put(b, w);
     publish(b);
 }

@@ -11,7 +11,7 @@ use crate::state::{Here, block, block_at, leads, private};
 use crate::stop::diverged_for_good;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
-use geryon_abi::layout::{BLOCK_BYTES, MAX_THREADS, block_address, flight, wait, why};
+use geryon_abi::layout::{BLOCK_BYTES, MAX_THREADS, block_address, flight, repeat, wait, why};
 use geryon_abi::record::{kind, low_of, word};
 use geryon_abi::row::Row;
 
@@ -169,6 +169,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.vforked = vforked as u32;
     new.flight.store(flight::NONE, Ordering::Relaxed);
     new.given.store(0, Ordering::Relaxed);
+    new.repeatable = repeat::NOTHING;
     new.midway.store(0, Ordering::Relaxed);
     new.waiting.store(wait::NONE, Ordering::Relaxed);
     new.pending_count.store(0, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::state::{Here, block, leads};
 use crate::wait::Patience;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::rpc as number;
+use geryon_abi::layout::{repeat, rpc as number};
 use geryon_abi::record::{kind, low_of, word};
 
 const NR_GETTID: u64 = 186;
@@ -41,6 +41,13 @@ extern "C" fn geryon_thread_started(_block: u64) {
     if frame.rdi & CLONE_CHILD_SETTID != 0 {
         store_tid(frame.r10, b.shown_tid);
     }
+    geryon_first_turn();
+}
+
+/// The thread's first turn, where one runs at a time.
+#[unsafe(no_mangle)]
+extern "C" fn geryon_first_turn() {
+    let mut b = block();
     if crate::serial::active() {
         // A new thread always begins with a turn.
         let ours = word(kind::TURN, 0, 0, 0);
@@ -51,7 +58,10 @@ extern "C" fn geryon_thread_started(_block: u64) {
                 return;
             }
         }
+        b.repeatable = repeat::FIRST_TURN;
+        b.call_start = b.pos;
         crate::serial::acquire(b);
+        b.repeatable = repeat::NOTHING;
         publish(b);
     }
 }

@@ -52,6 +52,10 @@ impl Gate {
             flight::RETURNED | flight::LOGGING => noted.result,
             _ => return None,
         };
+        if result >> 62 == 1 {
+            // The number: it was not made at all.
+            return None;
+        }
         // Interrupted before it had done anything.
         (!(-516..=-512).contains(&result) && result != -i64::from(libc::EINTR)).then_some(result)
     }
@@ -217,5 +221,6 @@ mod tests {
     fn what_was_interrupted_has_done_nothing() {
         assert_eq!(result(flight::BEGUN, 10, -512), None);
         assert_eq!(result(flight::BEGUN, 10, -4), None);
+        assert_eq!(result(flight::BEGUN, 10, 1 << 62 | 202), None);
     }
 }
