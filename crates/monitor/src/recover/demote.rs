@@ -41,7 +41,8 @@ pub(super) fn thread(
 
 impl Monitor {
     /// What the copy's memory must show: a follower, at the places in the log where the leader was.
-    pub(super) fn demote(&self, id: GroupId, memory: &RemoteMemory) -> Result<()> {
+    /// `living`: the blocks of its threads.
+    pub(super) fn demote(&self, id: GroupId, memory: &RemoteMemory, living: &[u64]) -> Result<()> {
         let Some(g) = self.groups.get(&id) else {
             bail!("the group has ended");
         };
@@ -64,10 +65,16 @@ impl Monitor {
                 block_field!(pos),
                 block_field!(limit),
                 block_field!(verified),
-                block_field!(released),
             ] {
                 memory.set_word(block + field, pos)?;
             }
+            // Who lives says itself when it comes to wait; it may have to compute until then.
+            let released = if living.contains(&block) {
+                u64::MAX
+            } else {
+                pos
+            };
+            memory.set_word(block + block_field!(released), released)?;
             for field in [
                 block_field!(flight),
                 block_field!(repeatable),

@@ -67,6 +67,9 @@ impl Monitor {
     /// There is nobody to copy; perhaps a follower is yet to be born.
     fn without_source(&self, id: GroupId, replica: usize) -> Attempt {
         let expected = self.groups.get(&id).is_some_and(|g| {
+            if g.takeover.is_some() {
+                return true;
+            }
             let others = g.segment.header().alive.load(Ordering::SeqCst) & !(1 << replica);
             (0..g.members.len())
                 .any(|r| r != g.leader && others & (1 << r) != 0 && g.members[r].pid.is_none())
@@ -149,7 +152,8 @@ impl Monitor {
             .map_err(anyhow::Error::from)
             .and_then(|memory| {
                 if led {
-                    self.demote(id, &memory)?;
+                    let living: Vec<u64> = states.iter().map(|s| s.block).collect();
+                    self.demote(id, &memory, &living)?;
                 }
                 self.take_seat(id, replica, source, &memory)?;
                 Ok(memory)
