@@ -136,10 +136,38 @@ pub mod rpc {
     pub const DESCRIPTORS: u64 = BASE + 11;
     /// The program is about to send a signal that ends who gets it: (kind of target, target, signal).
     pub const KILLS: u64 = BASE + 12;
-    /// The process or thread that an id names now: (id as the program knows it).
+    /// What an id names: (id, which way, see [`super::who`]).
     pub const WHO: u64 = BASE + 13;
+    /// A child that has ended: (address of a [`super::Reap`]); answers its id as the program knows
+    /// it, 0 when none has ended yet, or -ECHILD.
+    pub const REAP: u64 = BASE + 14;
     /// One past the last.
-    pub const END: u64 = BASE + 14;
+    pub const END: u64 = BASE + 15;
+}
+
+/// Which way an id is translated.
+pub mod who {
+    /// From the program's to the process's that it names now.
+    pub const OWN: u64 = 0;
+    /// From a process's to the program's.
+    pub const SHOWN: u64 = 1;
+    /// The asking process's parent, as the program knows it; 0 when that is outside.
+    pub const PARENT: u64 = 2;
+}
+
+/// A wait for a child, whose parent goes on in another replica than that which the kernel knows as
+/// its parent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reap {
+    /// As waitid(2) has it: 0 any, 1 a process, 2 a process group.
+    pub which: u64,
+    /// Which one, as the program knows it.
+    pub id: u64,
+    /// 1: it stays to be waited for.
+    pub keep: u64,
+    /// Answer: the status as wait4 shows it.
+    pub status: u64,
 }
 
 /// What a test can make one replica do wrong, at a chosen logged call.
@@ -205,6 +233,8 @@ pub struct Header {
     /// Bit i: replica i is being made. Nothing that it has still to read is overwritten, and nobody
     /// waits for its confirmation yet.
     pub joining: AtomicU32,
+    /// Changes when a child of the process ends (counted once one of its replicas has taken over).
+    pub child_events: AtomicU32,
     /// 1 once a process of the run goes on in another replica: ids as the program knows them name
     /// others now.
     pub taken_over: AtomicU32,

@@ -132,7 +132,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
     let args = ids::translated(row, args);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
-        return ids::shown(row, &args, real_in_flight(nr, args));
+        return ids::shown(row, real_in_flight(nr, args));
     }
     loop {
         b.repeatable = if first || digest != CONFIRMED {
@@ -157,7 +157,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
             b.flight.store(flight::BEGUN, Ordering::Release);
             continue;
         }
-        return ids::shown(row, &args, result);
+        return ids::shown(row, result);
     }
 }
 

@@ -3,18 +3,15 @@
 //! processes and threads now.
 
 use crate::gate::rpc;
-use crate::process::{child_named, child_of_own};
 use crate::state::{block, block_at, header, private};
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{MAX_THREADS, rpc as number};
+use geryon_abi::layout::{MAX_THREADS, rpc as number, who};
 use geryon_abi::row::Row;
 
 const GETPID: u16 = 39;
-const WAIT4: u16 = 61;
 const GETPPID: u16 = 110;
 const GETTID: u16 = 186;
 const SET_TID_ADDRESS: u16 = 218;
-const WAITID: u16 = 247;
 const SIGKILL: u64 = 9;
 
 /// Has any process of the run been taken over by another replica?
@@ -25,7 +22,6 @@ fn differ() -> bool {
 
 /// The arguments that are ids, as a mask.
 fn ids_of(nr: u16, args: &[u64; 6]) -> u32 {
-    const P_PID: u64 = 1;
     match nr {
         // kill, tkill, rt_sigqueueinfo, setpgid, getpgid, getsid, sched_*, prlimit64, pidfd_open
         62 | 200 | 129 | 109 | 121 | 124 | 143 | 145 | 148 | 203 | 204 | 302 | 315 | 434 => 1,
@@ -33,8 +29,6 @@ fn ids_of(nr: u16, args: &[u64; 6]) -> u32 {
         234 | 297 => 0b11,
         // getpriority of a process
         140 if args[0] == 0 => 0b10,
-        WAIT4 => 1,
-        WAITID if args[0] == P_PID => 0b10,
         _ => 0,
     }
 }
@@ -56,10 +50,7 @@ fn translate(row: &Row, mut args: [u64; 6]) -> [u64; 6] {
     for (i, a) in args.iter_mut().enumerate() {
         let id = *a as u32 as i32;
         if mask & (1 << i) != 0 && id > 0 {
-            *a = match row.nr {
-                WAIT4 | WAITID => child_named(id as u32).map_or(*a, u64::from),
-                _ => own(id as u32) as u64,
-            };
+            *a = own(id as u32) as u64;
         }
     }
     args
@@ -77,39 +68,28 @@ fn own(id: u32) -> u32 {
     if let Some(s) = (0..MAX_THREADS).find(named) {
         return block_at(s).own_tid;
     }
-    if let Some(child) = child_named(id) {
-        return child;
-    }
-    rpc(number::WHO, id as u64, 0, 0) as u32
+    rpc(number::WHO, id as u64, who::OWN, 0) as u32
 }
 
 /// Leader: the result as the program knows it.
 #[inline(always)]
-pub fn shown(row: &Row, args: &[u64; 6], result: i64) -> i64 {
-    if differ() && result > 0 || (row.nr == WAITID && differ()) {
-        show(row, args, result)
+pub fn shown(row: &Row, result: i64) -> i64 {
+    if differ() && result > 0 {
+        show(row, result)
     } else {
         result
     }
 }
 
 #[cold]
-fn show(row: &Row, args: &[u64; 6], result: i64) -> i64 {
+fn show(row: &Row, result: i64) -> i64 {
     match row.nr {
         GETPID => private().shown_pid as i64,
         GETTID | SET_TID_ADDRESS => block().shown_tid as i64,
-        GETPPID => rpc(number::WHO, result as u64, 1, 0),
-        WAIT4 => child_of_own(result as u32).map_or(result, i64::from),
-        WAITID if result == 0 && args[2] != 0 => {
-            let at = (args[2] + 12) as *mut u32;
-            // SAFETY: the call succeeded and has written the siginfo.
-            unsafe {
-                if let Some(shown) = child_of_own(at.read_unaligned()) {
-                    at.write_unaligned(shown);
-                }
-            }
-            result
-        }
+        GETPPID => match rpc(number::WHO, 0, who::PARENT, 0) {
+            0 => result,
+            parent => parent,
+        },
         _ => result,
     }
 }

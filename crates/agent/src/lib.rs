@@ -21,6 +21,7 @@ pub mod memory;
 pub mod process;
 pub mod promotion;
 pub mod raise;
+pub mod reap;
 pub mod sabotage;
 pub mod serial;
 pub mod state;

@@ -69,23 +69,6 @@ fn disown(shown: u32) -> Option<u32> {
     })
 }
 
-/// The own child that the program knows by this id.
-pub fn child_named(shown: u32) -> Option<u32> {
-    find_child(|entry| (entry >> 32) as u32 == shown).map(|entry| entry as u32)
-}
-
-/// What the program calls a child of this process.
-pub fn child_of_own(own: u32) -> Option<u32> {
-    find_child(|entry| entry as u32 == own).map(|entry| (entry >> 32) as u32)
-}
-
-fn find_child(is: impl Fn(u64) -> bool) -> Option<u64> {
-    let high = CHILDREN_HIGH.load(Ordering::Acquire) as usize;
-    let entries = CHILDREN.iter().take(high);
-    let mut entries = entries.map(|c| c.load(Ordering::Acquire));
-    entries.find(|e| *e != 0 && is(*e))
-}
-
 /// vfork, and clone with CLONE_VM | CLONE_VFORK (posix_spawn): the child runs in its parent's
 /// memory, on a slot of its own in the parent's log, until it execs or exits; the parent waits.
 pub fn vfork(frame: &mut Frame, row: &'static Row) {
@@ -300,18 +283,22 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     }
     raise::lead_signal_before(b, frame);
     b.call_start = b.pos;
-    let result = call::execute(row, args, digest);
+    let result = if promotion::has_taken_over() {
+        crate::reap::wait(b, row, args, digest)
+    } else {
+        call::execute(row, args, digest)
+    };
     let gone = if result >= 0 {
         gone_child(row.nr as u64, &args, result)
     } else {
         0
     };
-    if gone != 0
-        && promotion::has_taken_over()
-        && let Some(own) = disown(gone)
-    {
-        // Its predecessor may have made this call.
-        real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
+    if gone != 0 && promotion::has_taken_over() {
+        // What the kernel knows as a child of this process: one that has followed, or its own.
+        match disown(gone) {
+            Some(own) => real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]),
+            None => real(NR_WAIT4, [gone as u64, 0, WALL | WNOHANG, 0, 0, 0]),
+        };
     }
     let detail = if gone != 0 { GONE } else { 0 };
     crate::log::put(b, word(kind::VALUE, detail, row.nr, gone));
@@ -349,7 +336,7 @@ fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
         let (code, pid) = unsafe {
             (
                 ((args[2] + 8) as *const u32).read_unaligned(),
-                ((args[2] + 12) as *const u32).read_unaligned(),
+                ((args[2] + 16) as *const u32).read_unaligned(),
             )
         };
         // CLD_EXITED, CLD_KILLED, CLD_DUMPED.

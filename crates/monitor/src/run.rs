@@ -62,6 +62,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         journal,
         injection,
         taken_over: false,
+        ended: Vec::new(),
         deposed: HashSet::new(),
         pause: Duration::ZERO,
         wanted: Vec::new(),

@@ -131,6 +131,11 @@ impl Segment {
     }
 }
 
+/// Wake whoever sleeps on a word of the header.
+pub fn wake_half(word: &AtomicU32) {
+    wake(word.as_ptr());
+}
+
 /// Wake whoever sleeps on a word of a ring.
 pub fn wake_word(word: &AtomicU64) {
     wake(word.as_ptr().cast());

@@ -163,6 +163,15 @@ impl Monitor {
             // A follower's signals come from the log.
             return Ok(tracee.resume(0)?);
         }
+        let adopted = self.groups.get(&group).is_some_and(|g| g.adopted);
+        let info = if adopted && signal == libc::SIGCHLD {
+            match self.child_signal(pid, &info) {
+                Some(info) => info,
+                None => return Ok(tracee.resume(0)?),
+            }
+        } else {
+            info
+        };
         match disposition(pid, signal) {
             Disposition::Ignored => tracee.resume(0)?,
             Disposition::Stops => tracee.resume(signal)?,

@@ -11,9 +11,12 @@
 //! A leader that was outvoted has written records that nobody believes. Then all survivors come to
 //! rest first, and the log is cut off where they stand ([`cut`]).
 
+mod children;
 mod cut;
 mod flight;
 mod quiet;
+
+pub use children::Ended;
 
 use crate::journal::Event;
 use crate::options::OnDivergence;
@@ -122,14 +125,10 @@ impl Monitor {
     /// The replica leads no more: it is taken out of the run, and a follower takes its place in every
     /// group. `outvoted`: the others have found it to be wrong.
     pub(crate) fn depose(&mut self, replica: usize, outvoted: bool) {
-        if self.groups.values().filter(|g| g.leader == replica && !g.ending).count() > 1 {
-            return self.stop(
-                "stopped: taking over from a leader with child processes is not implemented yet",
-            );
-        }
         let Some(successor) = self.successor(replica) else {
             return self.stop("stopped: nobody is left who could lead");
         };
+        self.forget_reaped(replica);
         self.replicas[replica].dropped = true;
         self.journal.tell(&Event::Dropped { replica });
         let pids: Vec<Pid> = self
@@ -146,6 +145,10 @@ impl Monitor {
                 continue;
             }
             g.leader = successor;
+            g.adopted = true;
+            if g.name.shown == 0 {
+                g.name.shown = g.members[successor].pid.unwrap_or(0);
+            }
             let h = g.segment.header();
             h.leader.store(successor as u32, Ordering::SeqCst);
             if let Some(p) = g.members[successor].pid {

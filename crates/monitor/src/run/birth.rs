@@ -1,7 +1,7 @@
 //! Births: threads, forked and vforked processes, and how a forked child finds its group.
 
 use crate::segment::Segment;
-use crate::state::{Group, Monitor, Process, Thread};
+use crate::state::{Group, Monitor, Name, Process, Thread};
 use anyhow::Result;
 use geryon_tracee::{Pid, Stopped, kill};
 use std::sync::atomic::Ordering;
@@ -63,6 +63,7 @@ impl Monitor {
         }
         let n = pg.members.len();
         let leader = pg.leader;
+        let parent_name = pg.name.shown;
         let alive = pg.segment.header().alive.load(Ordering::Acquire);
         let areas = pg.areas.inherited();
         let id = *pg.children.entry(sequence).or_insert(next);
@@ -78,7 +79,12 @@ impl Monitor {
         };
         g.members[replica].pid = Some(pid);
         if replica == g.leader {
-            g.shown = pid;
+            if g.name.shown == 0 {
+                g.name = Name {
+                    shown: pid,
+                    parent: parent_name,
+                };
+            }
             g.segment
                 .header()
                 .leader_pid

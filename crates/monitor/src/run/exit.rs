@@ -2,7 +2,7 @@
 
 use crate::launch::exec_error;
 use crate::options::Outcome;
-use crate::state::{End, GroupId, Monitor, Process};
+use crate::state::{End, GroupId, Monitor, Name, Process};
 use geryon_tracee::{Pid, kill};
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ impl Monitor {
             self.forget_retired();
         }
         match p.group {
-            Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, end),
+            Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, tid, end),
             Some(g) => self.on_member_end(g, p.replica, tid, end),
             None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
@@ -74,7 +74,9 @@ impl Monitor {
                     kill(p, libc::SIGKILL);
                 }
             }
+            let name = g.name;
             self.on_root_end(pid, end);
+            self.child_ended(name, end);
         } else if let End::Killed(_) = end {
             self.lost(id, replica, end);
         }
@@ -111,11 +113,18 @@ impl Monitor {
     }
 
     /// A vfork's child has ended without exec.
-    fn on_guest_end(&mut self, id: GroupId, replica: usize, end: End) {
+    fn on_guest_end(&mut self, id: GroupId, replica: usize, pid: Pid, end: End) {
         let follows = self
             .groups
             .get(&id)
             .is_some_and(|g| g.followers().any(|(r, _)| r == replica));
+        if let Some(g) = self.groups.get(&id).filter(|g| g.leader == replica) {
+            let name = Name {
+                shown: pid,
+                parent: g.name.shown,
+            };
+            self.child_ended(name, end);
+        }
         if matches!(end, End::Killed(_)) && follows && !self.is_dropped(replica) {
             self.lost(id, replica, end);
         }

@@ -2,6 +2,7 @@
 
 use crate::state::Monitor;
 use anyhow::{Context, Result, bail};
+use geryon_abi::layout::who;
 use geryon_tracee::Pid;
 
 /// Close-on-exec in the list of descriptors.
@@ -78,7 +79,7 @@ impl Monitor {
                 0 => group_of(leader) == own,
                 -1 => true,
                 t if t < 0 => group_of(leader) == -t,
-                t => leader == t || g.shown == t || owner == Some(leader),
+                t => leader == t || g.name.shown == t || owner == Some(leader),
             };
             if hit {
                 g.ending = true;
@@ -86,16 +87,25 @@ impl Monitor {
         }
     }
 
-    /// The process that an id of the program names now; `shown`: what the program calls a process.
-    pub(super) fn who(&self, id: Pid, shown: bool) -> Pid {
-        let named = self.groups.values().find_map(|g| {
-            if shown {
-                g.living().any(|(_, p)| p == id).then_some(g.shown)
-            } else {
-                (g.shown == id).then(|| g.leader_pid())?
+    /// Translate a process id; see `geryon_abi::layout::who`.
+    pub(super) fn who(&self, pid: Pid, id: Pid, way: u64) -> Pid {
+        let mut groups = self.groups.values();
+        match way {
+            who::SHOWN => {
+                let of = groups.find(|g| g.living().any(|(_, p)| p == id));
+                of.map_or(id, |g| g.name.shown)
             }
-        });
-        named.unwrap_or(id)
+            who::PARENT => {
+                let own = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
+                let parent = own.map_or(0, |g| g.name.parent);
+                let lives = groups.any(|g| g.name.shown == parent);
+                if lives { parent } else { 0 }
+            }
+            _ => {
+                let named = groups.find(|g| g.name.shown == id);
+                named.and_then(|g| g.leader_pid()).unwrap_or(id)
+            }
+        }
     }
 }
 

@@ -63,7 +63,8 @@ impl Monitor {
                 self.announce_kill(pid, regs.rdi, regs.rsi);
                 0
             }
-            rpc::WHO => i64::from(self.who(regs.rdi as u32 as Pid, regs.rsi != 0)),
+            rpc::WHO => i64::from(self.who(pid, regs.rdi as u32 as Pid, regs.rsi)),
+            rpc::REAP => self.reap_for(pid, regs.rdi)?,
             rpc::CHILD => self.on_child(pid, regs.rdi, regs.rsi)?,
             rpc::MESSAGE => {
                 self.on_message(pid, &regs);

@@ -25,8 +25,10 @@ pub struct Group {
     pub ending: bool,
     /// Its leader is gone, and a follower is to lead.
     pub takeover: Option<Takeover>,
-    /// The process id that the program was told.
-    pub shown: Pid,
+    /// What the program calls the process and its parent.
+    pub name: Name,
+    /// Another replica leads than at first: its kernel knows others as its children than the program.
+    pub adopted: bool,
     /// Where the trampolines lie.
     pub areas: Areas,
     /// Groups of forked children by the fork's number.
@@ -35,6 +37,15 @@ pub struct Group {
     pub crashes: Vec<Crash>,
     /// Replicas that reported a divergence.
     pub reports: Vec<Reported>,
+}
+
+/// Process ids as the program knows them; 0 where it knows none. They outlive takeovers and execs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// The process.
+    pub shown: Pid,
+    /// Its parent.
+    pub parent: Pid,
 }
 
 /// One replica's part in a group.
@@ -58,7 +69,8 @@ impl Group {
             leader_gone: None,
             ending: false,
             takeover: None,
-            shown: 0,
+            name: Name::default(),
+            adopted: false,
             areas,
             children: HashMap::new(),
             crashes: Vec::new(),

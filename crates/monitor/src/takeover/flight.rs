@@ -165,7 +165,7 @@ impl Monitor {
 
 /// The child that a wait has returned.
 fn waited_for(nr: u32, result: i64, frame: u64, memory: &RemoteMemory) -> Option<Pid> {
-    const SI_PID: u64 = 12;
+    const SI_PID: u64 = 16;
     match i64::from(nr) {
         libc::SYS_wait4 => Some(result as Pid),
         libc::SYS_waitid => {
