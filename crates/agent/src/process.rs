@@ -205,7 +205,8 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
     // Whoever follows may lead one day.
     register_barrier();
-    let b = block();
+    let mut b = block();
+    b.shown_tid = 0;
     resume_stream(leads());
     greet(b);
     p.shown_pid = b.shown_tid;

@@ -20,11 +20,11 @@ pub use children::Ended;
 
 use crate::journal::Event;
 use crate::options::OnDivergence;
-use crate::private_field;
+use crate::{block_field, private_field};
 use crate::state::{End, GroupId, Monitor};
 use anyhow::Result;
 use flight::Legacy;
-use geryon_abi::layout::{MAX_THREADS, promotion};
+use geryon_abi::layout::{MAX_THREADS, block_address, promotion};
 use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, kill};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -155,22 +155,7 @@ impl Monitor {
                 h.leader_pid.store(p as u32, Ordering::SeqCst);
             }
             let before = g.takeover.take();
-            let mut next = Takeover {
-                former: replica,
-                // 0: it was never born.
-                pid: former.unwrap_or(0),
-                successor,
-                since: Instant::now(),
-                bodies: HashMap::new(),
-                memories: former.and_then(|p| RemoteMemory::open(p).ok()).into_iter().collect(),
-                older: Vec::new(),
-                stage: Stage::Dying,
-                told: false,
-                outvoted,
-                rest: Vec::new(),
-                legacy: Vec::new(),
-                taken: Vec::new(),
-            };
+            let mut next = Takeover::new(replica, former, successor, outvoted);
             if let Some(before) = before {
                 next.succeed(before);
             }
@@ -260,9 +245,28 @@ impl Monitor {
         }
     }
 
+    /// The group's leader was lost before it was born; its successor does not know yet that it leads.
+    pub(crate) fn lead_from_birth(&mut self, id: GroupId, replica: usize) {
+        if let Some(g) = self.groups.get_mut(&id)
+            && g.takeover.is_none()
+        {
+            g.takeover = Some(Takeover::new(replica, None, replica, false));
+        }
+    }
+
     /// Everything is replayed: the successor is to lead.
     fn ask(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
         self.bequeath(t, pid)?;
+        let Some(g) = self.groups.get(&id) else {
+            return Ok(());
+        };
+        let newborn = g.segment.ring(0).head.load(Ordering::SeqCst) == 0;
+        let shown = g.name.shown as u32;
+        if newborn {
+            // Its parent has been told this id.
+            let at = block_address(0) + block_field!(shown_tid);
+            self.memory(pid)?.write(at, &shown.to_le_bytes())?;
+        }
         self.memory(pid)?
             .write(private_field!(promotion), &promotion::ASKED.to_le_bytes())?;
         self.wake_sleepers(id, t.successor, true);
@@ -307,6 +311,7 @@ impl Monitor {
     pub(crate) fn end_takeover(&mut self, t: &Takeover) {
         t.bury();
         if self.options.on_divergence == OnDivergence::Replace
+            && self.is_dropped(t.former)
             && !self.wanted.iter().any(|w| w.replica == t.former)
         {
             self.want(t.former);
@@ -333,6 +338,26 @@ impl Monitor {
 }
 
 impl Takeover {
+    /// `pid`: the former leader's process, if it was ever born.
+    fn new(former: usize, pid: Option<Pid>, successor: usize, outvoted: bool) -> Takeover {
+        let memory = pid.and_then(|p| RemoteMemory::open(p).ok());
+        Takeover {
+            former,
+            pid: pid.unwrap_or(0),
+            successor,
+            since: Instant::now(),
+            bodies: HashMap::new(),
+            memories: memory.into_iter().collect(),
+            older: Vec::new(),
+            stage: Stage::Dying,
+            told: pid.is_none(),
+            outvoted,
+            rest: Vec::new(),
+            legacy: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
     /// A successor was lost, too: what it had not made its own is still to be taken over.
     fn succeed(&mut self, before: Takeover) {
         self.older.extend(&before.older);

@@ -2,7 +2,9 @@
 
 use crate::segment::Segment;
 use crate::state::{Group, Monitor, Name, Process, Thread};
+use crate::private_field;
 use anyhow::Result;
+use geryon_abi::layout::role;
 use geryon_tracee::{Pid, Stopped, kill};
 use std::sync::atomic::Ordering;
 
@@ -100,6 +102,11 @@ impl Monitor {
         }
         if late {
             kill(pid, libc::SIGKILL);
+        }
+        let leads = self.leads(id, replica);
+        if leads && self.memory(pid)?.word(private_field!(role))? as u32 == role::FOLLOWER {
+            // Its parent followed when it was forked.
+            self.lead_from_birth(id, replica);
         }
         self.forget_retired();
         Ok(0)

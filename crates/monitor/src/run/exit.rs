@@ -23,6 +23,7 @@ impl Monitor {
             return;
         };
         self.threads.retain(|_, t| t.pid != tid);
+        self.end_foundlings();
         if !self.retired.is_empty() {
             self.forget_retired();
         }
@@ -31,6 +32,18 @@ impl Monitor {
             Some(g) => self.on_member_end(g, p.replica, tid, end),
             None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
+        }
+    }
+
+    /// Newborn processes whose creator has died before it could tell of them.
+    fn end_foundlings(&self) {
+        let own = std::process::id().to_string();
+        for pid in &self.early {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let parent = status.lines().find_map(|l| l.strip_prefix("PPid:"));
+            if parent.is_some_and(|p| p.trim() == own) {
+                kill(*pid, libc::SIGKILL);
+            }
         }
     }
 
