@@ -1,8 +1,8 @@
 //! The descriptors of a forked process: only its leader has them. Who takes over fetches them.
 
 use crate::gate::{real, rpc};
-use crate::state::private;
-use geryon_abi::layout::rpc as number;
+use crate::state::{block, private};
+use geryon_abi::layout::{rpc as number, why};
 
 const NR_CLOSE: u64 = 3;
 const NR_FCNTL: u64 = 72;
@@ -32,12 +32,18 @@ pub fn inherit() {
             first,
             list.len() as u64,
         );
-        if n <= 0 {
+        if n < 0 || (n == 0 && first == 0) {
+            lost(n);
+        }
+        if n == 0 {
             break;
         }
         let skip = if first == 0 {
             real(NR_UMASK, [list[2], 0, 0, 0, 0, 0]);
             pidfd = beyond(real(NR_PIDFD_OPEN, [list[0], 0, 0, 0, 0, 0]), list[1]);
+            if pidfd < 0 {
+                lost(pidfd);
+            }
             FIRST
         } else {
             0
@@ -50,6 +56,12 @@ pub fn inherit() {
     if pidfd >= 0 {
         real(NR_CLOSE, [pidfd as u64, 0, 0, 0, 0, 0]);
     }
+}
+
+/// Without its descriptors nobody can lead.
+fn lost(error: i64) -> ! {
+    let b = block();
+    crate::stop::diverged_for_good(why::LOCAL, b.pos, [0, error as u64, 0, 0, 0, 0, 0, 0])
 }
 
 /// The descriptor under a number that none of those to come has.
@@ -69,7 +81,7 @@ fn fetch(pidfd: u64, word: u64) {
     let (to, stays) = (word as u32 as u64, word & CLOSE_ON_EXEC == 0);
     let got = real(NR_PIDFD_GETFD, [pidfd, to, 0, 0, 0, 0]);
     if got < 0 {
-        return;
+        lost(got);
     }
     if got as u64 != to {
         let flags = if stays { 0 } else { O_CLOEXEC };

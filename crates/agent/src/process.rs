@@ -15,7 +15,8 @@ use crate::thread::{alone, greet};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    MAX_CHILDREN, SEGMENT_BASE, SEGMENT_BYTES, flight, promotion as promotion_state, rpc as number, why,
+    MAX_CHILDREN, SEGMENT_BASE, SEGMENT_BYTES, flight, promotion as promotion_state, role,
+    rpc as number, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
@@ -179,13 +180,17 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     }
     CHILDREN_HIGH.store(0, Ordering::Relaxed);
     p.own_pid = real(NR_GETPID, [0; 6]) as u32;
-    if !leads() {
-        // This copy of the descriptor table would keep pipes open that the program closes.
-        real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
-    }
     let mut path = [0u8; 64];
-    if rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0) < 0 {
-        real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+    match rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0) {
+        0 => {
+            // This copy of the descriptor table would keep pipes open that the program closes.
+            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+        }
+        // Its parent may have followed when it was forked.
+        1 => p.role = role::LEADER,
+        _ => {
+            real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+        }
     }
     const AT_FDCWD: u64 = -100i64 as u64;
     const O_RDWR_CLOEXEC: u64 = 0o2 | 0o2_000_000;

@@ -21,7 +21,7 @@ pub use children::Ended;
 use crate::journal::Event;
 use crate::options::OnDivergence;
 use crate::{block_field, private_field};
-use crate::state::{End, GroupId, Monitor};
+use crate::state::{End, GroupId, Monitor, Name};
 use anyhow::Result;
 use flight::Legacy;
 use geryon_abi::layout::{MAX_THREADS, block_address, promotion};
@@ -137,7 +137,8 @@ impl Monitor {
             .filter(|(_, p)| p.replica == replica && (p.group.is_some() || p.parent.is_some()))
             .map(|(p, _)| *p)
             .collect();
-        for g in self.groups.values_mut() {
+        let (mut unled, mut over) = (Vec::new(), Vec::new());
+        for (id, g) in &mut self.groups {
             let former = g.leader_pid().filter(|_| g.leader == replica && !g.ending);
             g.forget(replica);
             g.segment.header().taken_over.store(1, Ordering::SeqCst);
@@ -146,13 +147,21 @@ impl Monitor {
             }
             g.leader = successor;
             g.adopted = true;
-            if g.name.shown == 0 {
-                g.name.shown = g.members[successor].pid.unwrap_or(0);
-            }
             let h = g.segment.header();
             h.leader.store(successor as u32, Ordering::SeqCst);
             if let Some(p) = g.members[successor].pid {
                 h.leader_pid.store(p as u32, Ordering::SeqCst);
+            }
+            let Some(former) = former else {
+                // Its leader was never born: it is led from its birth on.
+                unled.push(*id);
+                continue;
+            };
+            if let (None, Some(end)) = (g.members[successor].pid, g.members[successor].end) {
+                // The program's process has ended; it was killed on its way out.
+                g.leader_gone = Some(Instant::now());
+                over.push((g.name, end, former == self.root));
+                continue;
             }
             let before = g.takeover.take();
             let mut next = Takeover::new(replica, former, successor, outvoted);
@@ -160,16 +169,51 @@ impl Monitor {
                 next.succeed(before);
             }
             g.takeover = Some(next);
-            if former == Some(self.root)
+            if former == self.root
                 && let Some(p) = g.members[successor].pid
             {
                 self.root = p;
             }
         }
+        for id in unled {
+            self.answer_early(id);
+        }
+        for (name, end, root) in over {
+            if root {
+                self.outcome.get_or_insert(end.into());
+            }
+            self.child_ended(name, end);
+        }
+        self.name_unled();
         self.taken_over = true;
         self.deposed.extend(&pids);
         for p in pids {
             kill(p, libc::SIGKILL);
+        }
+    }
+
+    /// Groups that are led from their birth on get the names that the program was told.
+    fn name_unled(&mut self) {
+        let told: Vec<(GroupId, Name)> = self
+            .groups
+            .values()
+            .flat_map(|g| {
+                let named = g.children.iter().filter_map(|(sequence, id)| {
+                    let parent = g.name.shown;
+                    g.names.get(sequence).map(|shown| {
+                        let shown = *shown;
+                        (*id, Name { shown, parent })
+                    })
+                });
+                named.collect::<Vec<_>>()
+            })
+            .collect();
+        for (id, name) in told {
+            if let Some(g) = self.groups.get_mut(&id)
+                && g.name.shown == 0
+            {
+                g.name = name;
+            }
         }
     }
 
@@ -224,6 +268,7 @@ impl Monitor {
                     return Ok(false);
                 }
                 self.examine(id, t);
+                self.name_unled();
                 t.stage = Stage::Replaying;
                 Ok(false)
             }
@@ -242,15 +287,6 @@ impl Monitor {
                 Ok(false)
             }
             Stage::Asked => self.has_taken_over(id, t, pid),
-        }
-    }
-
-    /// The group's leader was lost before it was born; its successor does not know yet that it leads.
-    pub(crate) fn lead_from_birth(&mut self, id: GroupId, replica: usize) {
-        if let Some(g) = self.groups.get_mut(&id)
-            && g.takeover.is_none()
-        {
-            g.takeover = Some(Takeover::new(replica, None, replica, false));
         }
     }
 
@@ -327,30 +363,36 @@ impl Monitor {
         }
     }
 
-    /// Memory of the former leader of the group that the process is in.
-    pub(crate) fn former_memory(&self, pid: Pid, slot: Option<u32>) -> Option<(&RemoteMemory, Pid)> {
+    /// The former leader of the group that the process is in.
+    pub(crate) fn former(&self, pid: Pid) -> Option<Pid> {
+        let (id, _) = self.membership(pid)?;
+        Some(self.groups.get(&id)?.takeover.as_ref()?.pid)
+    }
+
+    /// Its memory, or that of one before it that has left something to this thread group.
+    pub(crate) fn former_memory(&self, pid: Pid, slot: Option<u32>) -> Option<&RemoteMemory> {
         let (id, _) = self.membership(pid)?;
         let t = self.groups.get(&id)?.takeover.as_ref()?;
         let of = slot.and_then(|s| t.legacy.iter().find(|l| l.slot == s));
         let whose = of.map_or(0, |l| l.whose);
-        Some((t.memories.get(whose)?, t.pid))
+        t.memories.get(whose)
     }
 }
 
 impl Takeover {
-    /// `pid`: the former leader's process, if it was ever born.
-    fn new(former: usize, pid: Option<Pid>, successor: usize, outvoted: bool) -> Takeover {
-        let memory = pid.and_then(|p| RemoteMemory::open(p).ok());
+    /// `pid`: the former leader's process.
+    fn new(former: usize, pid: Pid, successor: usize, outvoted: bool) -> Takeover {
+        let memory = RemoteMemory::open(pid).ok();
         Takeover {
             former,
-            pid: pid.unwrap_or(0),
+            pid,
             successor,
             since: Instant::now(),
             bodies: HashMap::new(),
             memories: memory.into_iter().collect(),
             older: Vec::new(),
             stage: Stage::Dying,
-            told: pid.is_none(),
+            told: false,
             outvoted,
             rest: Vec::new(),
             legacy: Vec::new(),

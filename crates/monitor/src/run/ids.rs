@@ -18,7 +18,7 @@ impl Monitor {
             bail!("{len} bytes are too many to inherit");
         }
         self.memory(pid)?;
-        let (from, _) = self.former_memory(pid, slot).context("nothing to inherit")?;
+        let from = self.former_memory(pid, slot).context("nothing to inherit")?;
         let to = self.processes[&pid].memory.as_ref().context("no memory")?;
         let mut buffer = vec![0; len.min(PIECE) as usize];
         let mut done = 0;
@@ -34,7 +34,7 @@ impl Monitor {
     /// Write the former leader's descriptors into an array: its process, the highest, its umask, then
     /// one word each. The number of words written, from index `first` on.
     pub(super) fn descriptors(&mut self, pid: Pid, to: u64, first: u64, room: u64) -> Result<i64> {
-        let Some((_, former)) = self.former_memory(pid, None) else {
+        let Some(former) = self.former(pid) else {
             return Ok(0);
         };
         let status = std::fs::read_to_string(format!("/proc/{former}/status")).unwrap_or_default();

@@ -65,7 +65,10 @@ impl Monitor {
             }
             rpc::WHO => i64::from(self.who(pid, regs.rdi as u32 as Pid, regs.rsi)),
             rpc::REAP => self.reap_for(pid, regs.rdi)?,
-            rpc::CHILD => self.on_child(pid, regs.rdi, regs.rsi)?,
+            rpc::CHILD => match self.on_child(pid, regs.rdi, regs.rsi)? {
+                Some(answer) => answer,
+                None => return Ok(()),
+            },
             rpc::MESSAGE => {
                 self.on_message(pid, &regs);
                 0
@@ -113,7 +116,7 @@ impl Monitor {
 }
 
 /// The call is not executed, and returns this.
-fn answer(tracee: Stopped, regs: &mut Regs, value: i64) -> Result<()> {
+pub(super) fn answer(tracee: Stopped, regs: &mut Regs, value: i64) -> Result<()> {
     regs.rax = value as u64;
     regs.orig_rax = u64::MAX;
     Ok(tracee.set_regs(regs)?)

@@ -31,6 +31,10 @@ pub struct Group {
     pub adopted: bool,
     /// Where the trampolines lie.
     pub areas: Areas,
+    /// Forked processes that follow and have come before their leader.
+    pub early: Vec<Pid>,
+    /// What the program calls forked children, by the fork's number.
+    pub names: HashMap<u64, Pid>,
     /// Groups of forked children by the fork's number.
     pub children: HashMap<u64, GroupId>,
     /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
@@ -72,6 +76,8 @@ impl Group {
             name: Name::default(),
             adopted: false,
             areas,
+            early: Vec::new(),
+            names: HashMap::new(),
             children: HashMap::new(),
             crashes: Vec::new(),
             reports: Vec::new(),

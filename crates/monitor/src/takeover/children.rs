@@ -1,7 +1,7 @@
 //! Children of a process that goes on in another replica: the kernel knows others as its children
 //! than the program does. Who has ended, and whom that is told, is known here.
 
-use crate::state::{End, Monitor, Name};
+use crate::state::{End, Group, Monitor, Name};
 use anyhow::Result;
 use geryon_abi::layout::Reap;
 use geryon_tracee::{Pid, kill};
@@ -129,7 +129,8 @@ impl Monitor {
             m.set_word(at + offset_of!(Reap, status) as u64, e.status())?;
             return Ok(i64::from(e.name.shown));
         }
-        let lives = self.groups.values().any(|g| wanted(&g.name))
+        let is_there = |g: &Group| g.living().next().is_some() || !g.early.is_empty();
+        let lives = self.groups.values().any(|g| wanted(&g.name) && is_there(g))
             || self.processes.values().any(|p| {
                 // A child that has not said who it is.
                 p.group.is_none() && p.parent.is_some_and(|(g, _)| g == id)

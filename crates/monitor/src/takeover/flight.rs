@@ -1,7 +1,7 @@
 //! What a leader's threads had under way when it was lost: done or not, and with which result.
 
 use super::Takeover;
-use crate::block_field;
+use crate::{block_field, private_field};
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
@@ -63,7 +63,8 @@ impl Gate {
 
 impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
-    pub(super) fn examine(&self, id: GroupId, t: &mut Takeover) {
+    pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
+        let mut child = None;
         let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
@@ -104,6 +105,13 @@ impl Monitor {
                 digest: word(block_field!(flight_digest)),
                 result,
             });
+            if let Some(c) = call
+                && matches!(i64::from(c.nr), libc::SYS_fork | libc::SYS_clone)
+                && c.result > 0
+            {
+                let forks = memory.word(private_field!(forks)).unwrap_or(0);
+                child = Some((forks.wrapping_sub(1), c.result as Pid));
+            }
             let signals = pending(memory, slot);
             // It had itself been given a result, and has not made it its own.
             let unused = word(block_field!(given)) as u32 != 0;
@@ -118,6 +126,9 @@ impl Monitor {
                     signals,
                 });
             }
+        }
+        if let Some((sequence, shown)) = child {
+            self.name_child(id, sequence, shown);
         }
     }
 
