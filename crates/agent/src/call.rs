@@ -2,15 +2,15 @@
 
 use crate::compare::{self, expect};
 use crate::gate::{real_blocking, real_in_flight};
-use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
 use crate::ids;
+use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
 use crate::marshal::{self, Before};
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, leads, private};
 use crate::wait::{announce, announce_end};
-use geryon_abi::frame::Frame;
 use core::sync::atomic::Ordering;
+use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::Row;

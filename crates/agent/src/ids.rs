@@ -95,9 +95,17 @@ fn show(row: &Row, result: i64) -> i64 {
 }
 
 fn announce_kill(nr: u16, args: &[u64; 6]) {
-    let signal = if matches!(nr, 234 | 297) { args[2] } else { args[1] };
+    let signal = if matches!(nr, 234 | 297) {
+        args[2]
+    } else {
+        args[1]
+    };
     if signal as u32 as u64 == SIGKILL {
-        let target = if nr == 234 || nr == 297 { args[1] } else { args[0] };
+        let target = if nr == 234 || nr == 297 {
+            args[1]
+        } else {
+            args[0]
+        };
         rpc(number::KILLS, nr as u64, target, 0);
     }
 }

@@ -18,7 +18,10 @@ const SECOND: u64 = 1_000_000;
 fn now() -> u64 {
     const MONOTONIC: u64 = 1;
     let mut t = [0u64; 2];
-    real(NR_CLOCK_GETTIME, [MONOTONIC, t.as_mut_ptr() as u64, 0, 0, 0, 0]);
+    real(
+        NR_CLOCK_GETTIME,
+        [MONOTONIC, t.as_mut_ptr() as u64, 0, 0, 0, 0],
+    );
     t[0] * SECOND + t[1] / 1000
 }
 
@@ -63,6 +66,11 @@ pub fn arm() {
         return;
     }
     let left = (since + value).saturating_sub(now()).max(1);
-    let v = [interval / SECOND, interval % SECOND, left / SECOND, left % SECOND];
+    let v = [
+        interval / SECOND,
+        interval % SECOND,
+        left / SECOND,
+        left % SECOND,
+    ];
     real(NR_SETITIMER, [REAL, v.as_ptr() as u64, 0, 0, 0, 0]);
 }

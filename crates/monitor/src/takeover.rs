@@ -20,8 +20,8 @@ pub use children::Ended;
 
 use crate::journal::Event;
 use crate::options::OnDivergence;
-use crate::{block_field, private_field};
 use crate::state::{End, GroupId, Monitor, Name};
+use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
 use geryon_abi::layout::{MAX_THREADS, block_address, promotion};
@@ -113,13 +113,18 @@ impl Monitor {
     /// The group whose former leader this process is.
     fn body(&self, pid: Pid) -> Option<GroupId> {
         let is = |t: &Takeover| t.pid == pid;
-        let found = self.groups.iter().find(|(_, g)| g.takeover.as_ref().is_some_and(is));
+        let found = self
+            .groups
+            .iter()
+            .find(|(_, g)| g.takeover.as_ref().is_some_and(is));
         found.map(|(id, _)| *id)
     }
 
     /// Could somebody lead in the leader's place?
     pub(crate) fn has_survivors(&self, id: GroupId) -> bool {
-        self.groups.get(&id).is_some_and(|g| g.followers().next().is_some())
+        self.groups
+            .get(&id)
+            .is_some_and(|g| g.followers().next().is_some())
     }
 
     /// The replica leads no more: it is taken out of the run, and a follower takes its place in every
@@ -219,7 +224,11 @@ impl Monitor {
 
     /// The follower that has come farthest.
     fn successor(&mut self, former: usize) -> Option<usize> {
-        let mut groups: Vec<_> = self.groups.iter().filter(|(_, g)| g.leader == former).collect();
+        let mut groups: Vec<_> = self
+            .groups
+            .iter()
+            .filter(|(_, g)| g.leader == former)
+            .collect();
         groups.sort_unstable_by_key(|(id, _)| **id);
         let candidates: Vec<(usize, Pid)> = groups.first()?.1.followers().collect();
         let alive = candidates.into_iter().filter(|(r, _)| !self.is_dropped(*r));
@@ -254,7 +263,11 @@ impl Monitor {
 
     /// One step; true when it is over.
     fn advance(&mut self, id: GroupId, t: &mut Takeover) -> Result<bool> {
-        let Some(pid) = self.groups.get(&id).and_then(|g| g.members[t.successor].pid) else {
+        let Some(pid) = self
+            .groups
+            .get(&id)
+            .and_then(|g| g.members[t.successor].pid)
+        else {
             // The successor's process of this group is yet to be born, or is gone.
             return Ok(self.is_dropped(t.successor) || t.since.elapsed() > DYING);
         };
@@ -311,7 +324,9 @@ impl Monitor {
 
     /// Whoever sleeps until there is another record is to look.
     fn wake_sleepers(&self, id: GroupId, replica: usize, all: bool) {
-        let Some(g) = self.groups.get(&id) else { return };
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
         for slot in 0..MAX_THREADS {
             let ring = g.segment.ring(slot);
             let asleep = ring.follower_sleeps.load(Ordering::SeqCst) & (1 << replica) != 0;
@@ -325,14 +340,17 @@ impl Monitor {
     fn has_taken_over(&mut self, id: GroupId, t: &mut Takeover, pid: Pid) -> Result<bool> {
         self.wake_sleepers(id, t.successor, false);
         let mut state = [0; 4];
-        self.memory(pid)?.read(private_field!(promotion), &mut state)?;
+        self.memory(pid)?
+            .read(private_field!(promotion), &mut state)?;
         if u32::from_le_bytes(state) != promotion::DONE {
             // All its threads compute: the first one to come to a call will see it.
             return Ok(false);
         }
         if !t.told {
             t.told = true;
-            self.journal.tell(&Event::Promoted { replica: t.successor });
+            self.journal.tell(&Event::Promoted {
+                replica: t.successor,
+            });
             eprintln!(
                 "geryon: replica {} leads from now on, {:.1} ms after replica {} was lost",
                 t.successor + 1,

@@ -137,13 +137,7 @@ fn differs(code: u32, b: Here, object: u64, hook: u16) {
 /// Follower: acquire at the leader's tick, or fail as the leader did. None when this replica leads
 /// by now.
 #[inline(always)]
-pub(super) fn follow(
-    b: Here,
-    hook: u16,
-    sure: u16,
-    object: u64,
-    clock: &AtomicU32,
-) -> Option<i32> {
+pub(super) fn follow(b: Here, hook: u16, sure: u16, object: u64, clock: &AtomicU32) -> Option<i32> {
     loop {
         let w = expect(b, object, hook)?;
         if kind_of(w) == kind::OUTCOME {
@@ -166,13 +160,7 @@ pub(super) fn follow(
 
 /// An operation that acquires, fails or times out.
 #[inline(always)]
-pub(super) fn acquire(
-    hook: u16,
-    sure: u16,
-    object: u64,
-    clock: Clock,
-    a: [u64; 3],
-) -> i32 {
+pub(super) fn acquire(hook: u16, sure: u16, object: u64, clock: Clock, a: [u64; 3]) -> i32 {
     let b = block();
     if !leads()
         && let Some(r) = follow(b, hook, sure, object, clock.0)

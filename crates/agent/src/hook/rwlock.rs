@@ -1,7 +1,9 @@
 //! Read-write locks: readers are ordered like writers, by a clock in the lock's padding.
 
 use super::PAST;
-use super::ordered::{Clock, acquire, follow, hash16, log_tick, log_word, original, suspended, word_at};
+use super::ordered::{
+    Clock, acquire, follow, hash16, log_tick, log_word, original, suspended, word_at,
+};
 use crate::clock::of_address;
 use crate::state::{block, leads};
 use geryon_abi::hooks as id;

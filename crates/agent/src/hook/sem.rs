@@ -2,8 +2,8 @@
 
 use super::PAST;
 use super::ordered::{
-    acquire_errno, errno, expect, follow_errno, hash16, hashed, log_tick, log_word, original, suspended,
-    word_at,
+    acquire_errno, errno, expect, follow_errno, hash16, hashed, log_tick, log_word, original,
+    suspended, word_at,
 };
 use crate::state::{block, leads};
 use core::sync::atomic::Ordering;

@@ -16,21 +16,9 @@ pub(super) extern "C" fn spin_lock(l: u64) -> i32 {
         }
         return 0;
     }
-    acquire(
-        id::SPIN_LOCK,
-        id::SPIN_LOCK,
-        l,
-        hashed(l),
-        [0; 3],
-    )
+    acquire(id::SPIN_LOCK, id::SPIN_LOCK, l, hashed(l), [0; 3])
 }
 
 pub(super) extern "C" fn spin_trylock(l: u64) -> i32 {
-    acquire(
-        id::SPIN_TRYLOCK,
-        id::SPIN_LOCK,
-        l,
-        hashed(l),
-        [0; 3],
-    )
+    acquire(id::SPIN_TRYLOCK, id::SPIN_LOCK, l, hashed(l), [0; 3])
 }

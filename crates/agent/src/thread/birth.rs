@@ -136,7 +136,9 @@ fn start(frame: &Frame, slot: usize, shown: u32) -> i64 {
             !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID)
         };
     block_at(slot).shown_tid = shown;
-    block_at(slot).born.store((shown != 0) as u32, Ordering::Release);
+    block_at(slot)
+        .born
+        .store((shown != 0) as u32, Ordering::Release);
     let result = start_in(&child, slot, keep, false);
     if result < 0 {
         block_at(slot).free.store(1, Ordering::Release);

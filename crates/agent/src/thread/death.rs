@@ -33,6 +33,7 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
         if !LIFE.await_turn(b, tick) {
             continue;
         }
+        super::robust::release(b);
         announce_exit(b);
         tell_tail(b);
         LIFE.turn_done(tick);
@@ -43,6 +44,7 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
     }
     raise::lead_signal_before(b, frame);
     let tick = LIFE.enter(b.this);
+    super::robust::release(b);
     announce_exit(b);
     let first = word(kind::DEATH, 0, 0, tick);
     put(b, first);

@@ -33,7 +33,9 @@ pub(super) fn thread(
         _ => "",
     };
     if !inside || hooked || !waits || again.is_empty() {
-        return Ok(Err("a thread of the leader is in the midst of something".into()));
+        return Ok(Err(
+            "a thread of the leader is in the midst of something".into()
+        ));
     }
     regs.rip = image.symbol(again);
     Ok(Ok(()))

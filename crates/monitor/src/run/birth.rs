@@ -1,8 +1,8 @@
 //! Births: threads, forked and vforked processes, and how a forked child finds its group.
 
+use crate::private_field;
 use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
-use crate::private_field;
 use anyhow::Result;
 use geryon_abi::layout::role;
 use geryon_tracee::{Pid, Stopped, kill};

@@ -12,13 +12,21 @@ const LARGEST: u64 = 1 << 31;
 
 impl Monitor {
     /// Copy memory of the former leader to the same address in its successor.
-    pub(super) fn inherit(&mut self, pid: Pid, slot: Option<u32>, address: u64, len: u64) -> Result<i64> {
+    pub(super) fn inherit(
+        &mut self,
+        pid: Pid,
+        slot: Option<u32>,
+        address: u64,
+        len: u64,
+    ) -> Result<i64> {
         const PIECE: u64 = 1 << 20;
         if len > LARGEST {
             bail!("{len} bytes are too many to inherit");
         }
         self.memory(pid)?;
-        let from = self.former_memory(pid, slot).context("nothing to inherit")?;
+        let from = self
+            .former_memory(pid, slot)
+            .context("nothing to inherit")?;
         let to = self.processes[&pid].memory.as_ref().context("no memory")?;
         let mut buffer = vec![0; len.min(PIECE) as usize];
         let mut done = 0;
@@ -74,7 +82,9 @@ impl Monitor {
         let own = group_of(pid);
         let owner = self.threads.get(&target).map(|t| t.pid);
         for g in self.groups.values_mut() {
-            let Some(leader) = g.leader_pid() else { continue };
+            let Some(leader) = g.leader_pid() else {
+                continue;
+            };
             let hit = match target {
                 0 => group_of(leader) == own,
                 -1 => true,
@@ -132,5 +142,9 @@ fn descriptors_of(pid: Pid) -> Vec<u64> {
 /// The process that a pidfd of a process stands for.
 fn pid_of_descriptor(pid: Pid, fd: Pid) -> Option<Pid> {
     let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    info.lines().find_map(|l| l.strip_prefix("Pid:"))?.trim().parse().ok()
+    info.lines()
+        .find_map(|l| l.strip_prefix("Pid:"))?
+        .trim()
+        .parse()
+        .ok()
 }

@@ -2,8 +2,8 @@
 //! agent; those that the agent addresses to the monitor are answered.
 
 use crate::code::{self, Target};
-use crate::signals::slot_of;
 use crate::maps::AddressSpace;
+use crate::signals::slot_of;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
 use geryon_abi::layout::rpc;

@@ -78,7 +78,10 @@ impl Monitor {
         if from != std::process::id() {
             return None;
         }
-        let mut news = self.ended.iter_mut().filter(|e| e.name.parent == shown && !e.told);
+        let mut news = self
+            .ended
+            .iter_mut()
+            .filter(|e| e.name.parent == shown && !e.told);
         let last = news.next_back()?;
         last.told = true;
         let info = last.siginfo();
@@ -141,7 +144,8 @@ impl Monitor {
 
 fn is_zombie(pid: Pid) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+    text.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('Z'))
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 const DISAGREE: &str = "stopped: the survivors do not agree on where the lost leader went wrong";
-const TAKEN: &str = "stopped: the leader that was outvoted has taken input that it cannot give back";
+const TAKEN: &str =
+    "stopped: the leader that was outvoted has taken input that it cannot give back";
 
 /// Does it stand at a record that is in doubt?
 fn is_held(s: &Stand) -> bool {

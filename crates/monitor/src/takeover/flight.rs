@@ -1,8 +1,8 @@
 //! What a leader's threads had under way when it was lost: done or not, and with which result.
 
 use super::Takeover;
-use crate::{block_field, private_field};
 use crate::state::{GroupId, Monitor};
+use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
