@@ -131,7 +131,7 @@ impl Monitor {
     /// group. `outvoted`: the others have found it to be wrong.
     pub(crate) fn depose(&mut self, replica: usize, outvoted: bool) {
         let Some(successor) = self.successor(replica) else {
-            return self.stop("stopped: nobody is left who could lead");
+            return self.give_up("stopped: nobody is left who could lead");
         };
         self.forget_reaped(replica);
         self.replicas[replica].dropped = true;
@@ -276,7 +276,7 @@ impl Monitor {
                 let mut threads = self.threads.iter().filter(|(_, th)| th.pid == t.pid);
                 if threads.any(|(tid, _)| !t.bodies.contains_key(tid)) {
                     if t.since.elapsed() > DYING {
-                        self.stop("stopped: a thread of the former leader does not end");
+                        self.give_up("stopped: a thread of the former leader does not end");
                     }
                     return Ok(false);
                 }

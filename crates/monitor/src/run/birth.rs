@@ -153,7 +153,7 @@ impl Monitor {
         };
         let followed = follows(pid, private_field!(role)) == role::FOLLOWER;
         if followed && parent.is_some_and(|p| follows(p, private_field!(shares_files)) == 0) {
-            self.stop(
+            self.give_up(
                 "stopped: a leader was lost while a process that it had forked forked another one, \
                  which is not supported yet; run the program again",
             );

@@ -59,18 +59,18 @@ impl Monitor {
             let reported = g.reports.iter().find(|r| r.tid == s.tid);
             let at = reported.map_or(s.standing, |r| r.report.pos);
             if *cuts.entry(s.slot).or_insert(at) != at {
-                self.stop(DISAGREE);
+                self.give_up(DISAGREE);
                 return Ok(false);
             }
         }
         let passed = |s: &Stand| !is_held(s) && cuts.get(&s.slot).is_some_and(|at| s.pos > *at);
         if all.iter().any(passed) {
-            self.stop(DISAGREE);
+            self.give_up(DISAGREE);
             return Ok(false);
         }
         let lost = |(slot, end): &(u32, u64)| cuts.get(slot).is_some_and(|at| end > at);
         if t.taken.iter().any(lost) {
-            self.stop(TAKEN);
+            self.give_up(TAKEN);
             return Ok(false);
         }
         for (slot, at) in &cuts {

@@ -38,8 +38,14 @@ impl Monitor {
         }
     }
 
+    /// The run cannot go on: say why, and stop it.
+    pub(crate) fn give_up(&mut self, why: &str) {
+        eprintln!("geryon: {why}");
+        self.stop(why);
+    }
+
     /// The run is over, before any unconfirmed output.
-    pub(crate) fn stop(&mut self, why: &str) {
+    pub(super) fn stop(&mut self, why: &str) {
         self.journal.tell(&Event::Stopped { why: why.into() });
         self.outcome = Some(Outcome::Diverged);
     }
