@@ -34,7 +34,7 @@ struct Case {
 }
 
 #[test]
-fn killed_followers_are_replaced() {
+fn killed_replicas_are_replaced() {
     support::no_core_files();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let folder = target.with_file_name("real");
@@ -129,7 +129,7 @@ fn killed(case: &Case, inputs: &Path, order: &str, seed: u64) -> Result<(usize, 
     };
     let line = program.command_line();
     let run = thread::spawn(move || program.run());
-    let kills = kill_followers(&mark, &journal, seed, || run.is_finished());
+    let kills = kill_replicas(&mark, &journal, seed, || run.is_finished());
     let outcome = run.join().expect("the runner does not panic")?;
     let replaced = count(&journal, "replaced");
     match wrong(case, inputs, &outcome, dir.path()) {
@@ -141,8 +141,8 @@ fn killed(case: &Case, inputs: &Path, order: &str, seed: u64) -> Result<(usize, 
     }
 }
 
-/// Kill one follower after the other, each when the last is replaced.
-fn kill_followers(mark: &str, journal: &Path, seed: u64, ended: impl Fn() -> bool) -> usize {
+/// Kill one replica after the other, each when the last is replaced; the leader as often as any.
+fn kill_replicas(mark: &str, journal: &Path, seed: u64, ended: impl Fn() -> bool) -> usize {
     let mut random = seed;
     let mut kills = 0;
     while kills < KILLS && !ended() {
@@ -157,11 +157,11 @@ fn kill_followers(mark: &str, journal: &Path, seed: u64, ended: impl Fn() -> boo
         {
             thread::sleep(Duration::from_millis(2));
         }
-        let followers = followers(mark);
-        if count(journal, "start") == 0 || followers.len() < 2 {
+        let replicas = replicas(mark);
+        if count(journal, "start") == 0 || replicas.len() < 3 {
             continue;
         }
-        let chosen = followers[(random >> 40) as usize % followers.len()];
+        let chosen = replicas[(random >> 40) as usize % replicas.len()];
         let pid = i32::try_from(chosen).expect("a pid fits");
         // SAFETY: kill takes no pointer; the process carries this run's mark.
         unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -177,8 +177,8 @@ fn count(journal: &Path, event: &str) -> usize {
     text.lines().filter(|l| l.contains(&wanted)).count()
 }
 
-/// The marked processes but for Geryon and the leader, which is its oldest child.
-fn followers(mark: &str) -> Vec<u32> {
+/// The marked processes but for Geryon, which is the oldest.
+fn replicas(mark: &str) -> Vec<u32> {
     let wanted = format!("{MARK}={mark}");
     let mut all: Vec<(u64, u32)> = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -195,8 +195,7 @@ fn followers(mark: &str) -> Vec<u32> {
         all.extend(started.map(|s: u64| (s, pid)));
     }
     all.sort_unstable();
-    // Geryon itself, then the leader.
-    all.into_iter().skip(2).map(|(_, pid)| pid).collect()
+    all.into_iter().skip(1).map(|(_, pid)| pid).collect()
 }
 
 /// What is wrong with an outcome.

@@ -59,6 +59,42 @@ pub mod role {
     pub const FOLLOWER: u32 = 2;
 }
 
+/// What a copy of a leader's thread can do anew.
+pub mod repeat {
+    /// Nothing: the thread is in the midst of something.
+    pub const NOTHING: u32 = 0;
+    /// The call whose state is in the thread's frame.
+    pub const CALL: u32 = 1;
+    /// The wait for its first turn.
+    pub const FIRST_TURN: u32 = 2;
+}
+
+/// How far a follower is on its way to lead.
+pub mod promotion {
+    /// Nobody has asked it to.
+    pub const NONE: u32 = 0;
+    /// The monitor: the former leader is gone, its log was replayed to the end.
+    pub const ASKED: u32 = 1;
+    /// One of its threads prepares the process.
+    pub const UNDER_WAY: u32 = 2;
+    /// It leads.
+    pub const DONE: u32 = 3;
+}
+
+/// How far a leader's logged call is, so that its successor neither repeats nor omits it.
+pub mod flight {
+    /// None is under way, or its record is published.
+    pub const NONE: u32 = 0;
+    /// The call is made; whether it has happened the registers tell.
+    pub const BEGUN: u32 = 1;
+    /// It has returned (twice `BEGUN`: the gate shifts the word).
+    pub const RETURNED: u32 = 2;
+    /// Its record is being put into the ring.
+    pub const LOGGING: u32 = 3;
+    /// The record is whole up to `Block::flight_end`.
+    pub const LOGGED: u32 = 4;
+}
+
 /// What has to be confirmed before it happens (`--verify`).
 pub mod verify {
     /// Outputs are confirmed before they happen.
@@ -80,8 +116,8 @@ pub mod rpc {
     pub const MAPPED: u64 = BASE + 2;
     /// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo).
     pub const DELIVER: u64 = BASE + 3;
-    /// Forked child starts: (sequence number of the fork in its parent); answers the number of the
-    /// descriptor of the new group's segment in the monitor.
+    /// Forked child starts: (sequence number of the fork in its parent, where to write the path of the
+    /// new group's segment); answers 1 in the leader, 0 in a follower, once its leader has come.
     pub const CHILD: u64 = BASE + 4;
     /// A vfork's child, in its parent's memory, starts: (slot).
     pub const VFORKED: u64 = BASE + 9;
@@ -93,8 +129,45 @@ pub mod rpc {
     pub const SABOTAGED: u64 = BASE + 7;
     /// Deliver a signal on the user stack inside a hook: (address of siginfo).
     pub const DELIVER_HERE: u64 = BASE + 8;
+    /// Copy memory from the former leader, whose call wrote it, to the same address: (address, length).
+    pub const INHERIT: u64 = BASE + 10;
+    /// The former leader's descriptors: (address of an array of words, first index, its length);
+    /// answers how many words were written. A word is a descriptor, with bit 32 for close-on-exec.
+    pub const DESCRIPTORS: u64 = BASE + 11;
+    /// The program is about to send a signal that ends who gets it: (kind of target, target, signal).
+    pub const KILLS: u64 = BASE + 12;
+    /// What an id names: (id, which way, see [`super::who`]).
+    pub const WHO: u64 = BASE + 13;
+    /// A child that has ended: (address of a [`super::Reap`]); answers its id as the program knows
+    /// it, 0 when none has ended yet, or -ECHILD.
+    pub const REAP: u64 = BASE + 14;
     /// One past the last.
-    pub const END: u64 = BASE + 10;
+    pub const END: u64 = BASE + 15;
+}
+
+/// Which way an id is translated.
+pub mod who {
+    /// From the program's to the process's that it names now.
+    pub const OWN: u64 = 0;
+    /// From a process's to the program's.
+    pub const SHOWN: u64 = 1;
+    /// The asking process's parent, as the program knows it; 0 when that is outside.
+    pub const PARENT: u64 = 2;
+}
+
+/// A wait for a child, whose parent goes on in another replica than that which the kernel knows as
+/// its parent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reap {
+    /// As waitid(2) has it: 0 any, 1 a process, 2 a process group.
+    pub which: u64,
+    /// Which one, as the program knows it.
+    pub id: u64,
+    /// 1: it stays to be waited for.
+    pub keep: u64,
+    /// Answer: the status as wait4 shows it.
+    pub status: u64,
 }
 
 /// What a test can make one replica do wrong, at a chosen logged call.
@@ -160,6 +233,11 @@ pub struct Header {
     /// Bit i: replica i is being made. Nothing that it has still to read is overwritten, and nobody
     /// waits for its confirmation yet.
     pub joining: AtomicU32,
+    /// Changes when a child of the process ends (counted once one of its replicas has taken over).
+    pub child_events: AtomicU32,
+    /// 1 once a process of the run goes on in another replica: ids as the program knows them name
+    /// others now.
+    pub taken_over: AtomicU32,
     /// File mappings replayed, by replica: a descriptor is not closed before these agree.
     pub file_maps: [AtomicU64; MAX_REPLICAS],
 }
@@ -234,7 +312,10 @@ pub struct Private {
     pub shown_pid: u32,
     /// Own host process id.
     pub own_pid: u32,
-    pad: u32,
+    /// See [`promotion`].
+    pub promotion: AtomicU32,
+    /// The real-time interval timer, in microseconds: its interval, the time it was set for, and when.
+    pub timer: [u64; 3],
     /// Messages already shown (a refused call is named once).
     pub refused_shown: AtomicU32,
 }
@@ -311,6 +392,40 @@ pub struct Block {
     /// 1 while a follower writes to its line of the ring: a copy made now would write there, too.
     pub publishing: AtomicU32,
     pad2: u32,
+    /// Leader: what a copy of this thread can do anew as a follower, see [`repeat`].
+    pub repeatable: u32,
+    /// From there in the log: position at the start of the call, or behind a turn taken since.
+    pub call_start: u64,
+    /// 1: the record of this thread's birth is in the log.
+    pub born: AtomicU32,
+    /// Follower: 1 while it carries out an operation whose turn has come.
+    pub midway: AtomicU32,
+    /// Leader: position behind the last record of a call that took something for good (input that
+    /// cannot be read twice).
+    pub taken: u64,
+    /// Follower, waiting for its turn: where the record starts that says so.
+    pub standing: u64,
+    /// See [`flight`] (leader).
+    pub flight: AtomicU32,
+    /// Number of the call under way.
+    pub flight_nr: u32,
+    /// Digest of what it was given.
+    pub flight_digest: u64,
+    /// What it returned.
+    pub flight_result: u64,
+    /// Position of its completion's record.
+    pub flight_start: u64,
+    /// Position behind it.
+    pub flight_end: u64,
+    /// Written by the monitor at a promotion: 1 when the former leader has made this thread's next
+    /// call, with the digest and the result that follow.
+    pub given: AtomicU32,
+    /// Number of that call.
+    pub given_nr: u32,
+    /// Its digest.
+    pub given_digest: u64,
+    /// Its result.
+    pub given_result: u64,
     /// Records consumed or produced (for progress reports).
     pub events: u64,
     /// The last records, newest at `events % 16`.

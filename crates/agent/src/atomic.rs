@@ -31,10 +31,8 @@ extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64) {
         let seen = exchange(at, d.size, expected, new);
         return apply_cmpxchg(d, s, expected, seen);
     }
-    if leads() {
+    if leads() || !follow(s, d, at, compares) {
         lead(s, d, at, compares)
-    } else {
-        follow(s, d, at, compares)
     }
 }
 

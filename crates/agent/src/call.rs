@@ -1,14 +1,17 @@
 //! Calls that the table describes completely: inputs and outputs.
 
-use crate::compare::expect;
-use crate::gate::{real, real_blocking};
+use crate::compare::{self, expect};
+use crate::gate::{real_blocking, real_in_flight};
+use crate::ids;
 use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
 use crate::marshal::{self, Before};
+use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, leads, private};
 use crate::wait::{announce, announce_end};
+use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{verify, wait};
+use geryon_abi::layout::{flight, repeat, verify, wait};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::Row;
 
@@ -20,48 +23,63 @@ pub mod after {
     pub const RESTART: u8 = 2;
 }
 
-/// The first word of what this thread is about to do, after signals that come first.
-pub fn begin_record(b: Here, frame: &mut Frame) -> u64 {
-    let first = first_word(b);
+/// The first word of what this thread is about to do, after signals that come first. None when
+/// this replica leads by now.
+pub fn begin_record(b: Here, frame: &mut Frame) -> Option<u64> {
+    let first = first_word(b)?;
     if kind_of(first) == kind::SIGNAL {
         raise::follow_signal_before(b, first, frame);
     }
     remember(b, first);
-    first
+    Some(first)
 }
 
 /// A call whose result is an input of the program.
 pub fn input(frame: &mut Frame, row: &Row) {
     let args = frame.args();
-    let b = block();
+    let mut b = block();
     if private().verify == verify::ALL && private().replicas > 1 {
         return output(frame, row);
     }
     let digest = marshal::digest(row, &args);
-    if leads() {
-        raise::lead_signal_before(b, frame);
-        let before = marshal::before(row, &args);
-        let result = execute(row.nr as u64, args);
-        complete(b, frame, row, kind::CALL, Some(digest), result, &before);
-    } else {
-        let (first, []) = expect(b, frame, kind::CALL, row.nr, digest, &args);
-        finish(b, frame, row, first);
+    if !leads()
+        && let Some((first, [])) = expect(b, frame, kind::CALL, row.nr, digest, &args)
+    {
+        return finish(b, frame, row, first);
     }
+    raise::lead_signal_before(b, frame);
+    b.call_start = b.pos;
+    let before = marshal::before(row, &args);
+    let result = execute(row, args, digest);
+    complete(b, frame, row, kind::CALL, Some(digest), result, &before);
 }
 
 /// A call that has to be confirmed before it happens.
 pub fn output(frame: &mut Frame, row: &Row) {
-    if begin(frame, row) {
-        let args = frame.args();
-        let b = block();
-        let before = marshal::before(row, &args);
-        let result = execute(row.nr as u64, args);
-        complete(b, frame, row, kind::END, None, result, &before);
-    } else {
-        let b = block();
-        let first = first_word(b);
+    let executes = begin(frame, row);
+    let b = block();
+    if !executes && let Some(first) = expect_end(b, frame, row.nr) {
+        return finish(b, frame, row, first);
+    }
+    let args = frame.args();
+    let before = marshal::before(row, &args);
+    let result = execute(row, args, CONFIRMED);
+    complete(b, frame, row, kind::END, None, result, &before);
+}
+
+/// The digest of a call that was agreed on beforehand.
+pub const CONFIRMED: u64 = 0;
+
+/// Follower: the first word of the end of a call that was confirmed. None when this replica leads by
+/// now, and is to make the call.
+pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
+    loop {
+        let first = first_word(b)?;
         remember(b, first);
-        finish(b, frame, row, first);
+        let ours = compare::call(kind::END, nr, 0, &frame.args());
+        if compare::same_kind(b.pos - 1, first, ours[0], ours) {
+            return Some(first);
+        }
     }
 }
 
@@ -75,36 +93,54 @@ pub fn begin(frame: &mut Frame, row: &Row) -> bool {
 
 /// Agree with the other replicas on a number and a digest.
 pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bool {
-    let b = block();
-    let ours = word(kind::BEGIN, 0, nr, 0);
-    if leads() {
-        raise::lead_signal_before(b, frame);
-        put(b, ours);
-        put(b, digest);
-        for a in args {
-            put(b, a);
-        }
-        remember(b, ours);
-        publish(b);
-        if private().verify != verify::ASYNC {
-            confirmed(b, b.pos);
-        }
-        true
-    } else {
-        expect::<6>(b, frame, kind::BEGIN, nr, digest, &args);
+    let mut b = block();
+    if !leads() && expect::<6>(b, frame, kind::BEGIN, nr, digest, &args).is_some() {
         acknowledge(b);
-        false
+        return false;
     }
+    let ours = word(kind::BEGIN, 0, nr, 0);
+    raise::lead_signal_before(b, frame);
+    b.call_start = b.pos;
+    put(b, ours);
+    put(b, digest);
+    for a in args {
+        put(b, a);
+    }
+    remember(b, ours);
+    publish(b);
+    if private().verify != verify::ASYNC {
+        b.repeatable = repeat::CALL;
+        confirmed(b, b.pos);
+        b.repeatable = repeat::NOTHING;
+    }
+    true
 }
 
-/// Execute a call in the leader; interruptions without a signal for the program are hidden.
-pub fn execute(nr: u64, args: [u64; 6]) -> i64 {
-    if never_blocks(nr, &args) {
-        return real(nr, args);
-    }
-    let b = block();
+/// Execute a call in the leader, unless its predecessor has; interruptions without a signal for the
+/// program are hidden.
+pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
+    let nr = row.nr as u64;
+    let mut b = block();
     let serial = crate::serial::active();
+    if let Some(result) = promotion::given(b, row, &args, digest) {
+        if serial {
+            crate::serial::acquire(b);
+        }
+        return result;
+    }
+    let mut first = true;
+    let args = ids::translated(row, args);
+    take_off(b, row.nr, digest);
+    if never_blocks(nr, &args) {
+        return ids::shown(row, real_in_flight(nr, args));
+    }
     loop {
+        b.repeatable = if first || digest != CONFIRMED {
+            repeat::CALL
+        } else {
+            repeat::NOTHING
+        };
+        first = false;
         if serial {
             crate::serial::release(b);
         }
@@ -114,12 +150,23 @@ pub fn execute(nr: u64, args: [u64; 6]) -> i64 {
         if serial {
             crate::serial::acquire(b);
         }
+        b.repeatable = repeat::NOTHING;
+        b.call_start = b.pos;
         // The monitor stops threads; epoll_wait and others show that as EINTR (design, 10).
         if result == -4 && !raise::pending(block()) {
+            b.flight.store(flight::BEGUN, Ordering::Release);
             continue;
         }
-        return result;
+        return ids::shown(row, result);
     }
+}
+
+/// A call begins that must happen exactly once, whatever becomes of this process: the gate notes its
+/// result, and its successor finds out how far it is.
+pub fn take_off(mut b: Here, nr: u16, digest: u64) {
+    b.flight_nr = nr as u32;
+    b.flight_digest = digest;
+    b.flight.store(flight::BEGUN, Ordering::Release);
 }
 
 /// Calls that answer at once, whatever happens: the watchdog need not know of them, and in serial
@@ -137,7 +184,7 @@ fn never_blocks(nr: u64, args: &[u64; 6]) -> bool {
 
 /// Leader: log the end of a call and set the result.
 pub fn complete(
-    b: Here,
+    mut b: Here,
     frame: &mut Frame,
     row: &Row,
     k: u8,
@@ -159,6 +206,10 @@ pub fn complete(
         detail |= after::RESTART;
     }
     let first = word(k, detail, row.nr, 0);
+    b.flight_start = b.pos;
+    if b.flight.load(Ordering::Relaxed) != flight::NONE {
+        b.flight.store(flight::LOGGING, Ordering::Release);
+    }
     put(b, first);
     if let Some(d) = digest {
         put(b, d);
@@ -167,18 +218,41 @@ pub fn complete(
     if detail & after::RESTART == 0 {
         marshal::send(b, row, &frame.args(), shown, before);
     }
-    publish(b);
+    // The signal's words belong to the record.
+    if detail & after::SIGNAL == 0 {
+        landed(b);
+    }
     remember(b, first);
     settle(b, frame, row.nr, shown, detail);
+}
+
+/// Calls that take what cannot be taken again: a leader that was wrong cannot give it back.
+pub fn takes(nr: u32) -> bool {
+    // read, lseek, readv, accept, recvfrom, recvmsg, getdents, getdents64, accept4, recvmmsg
+    matches!(nr, 0 | 8 | 19 | 43 | 45 | 47 | 78 | 217 | 288 | 299)
+}
+
+/// Leader: the record of a call is whole: let it be seen.
+pub fn landed(mut b: Here) {
+    if takes(b.flight_nr) {
+        b.taken = b.pos;
+    }
+    b.flight_end = b.pos;
+    if b.flight.load(Ordering::Relaxed) != flight::NONE {
+        b.flight.store(flight::LOGGED, Ordering::Release);
+    }
+    publish(b);
+    b.flight.store(flight::NONE, Ordering::Release);
 }
 
 /// Follower: the end of a call, after its first word (and digest).
 pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) {
     crate::log::verified(b);
     let result = get(b) as i64;
+    let payload = b.pos;
     let detail = geryon_abi::record::detail_of(first);
-    if detail & after::RESTART == 0 {
-        marshal::receive(b, row, &frame.args(), result);
+    if detail & after::RESTART == 0 && !marshal::receive(b, row, &frame.args(), result) {
+        promotion::complete_record(b, payload, row, &frame.args(), result);
     }
     settle(b, frame, row.nr, result, detail);
 }

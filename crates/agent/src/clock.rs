@@ -3,8 +3,9 @@
 //! until the clock shows the tick that its leader saw. Sources: seed 1, section 2
 //! (wall of clocks); seed 2, chapter 4 (schedule replication).
 
-use crate::state::private;
-use crate::wait::{Patience, announce, announce_end, sleep_at, wake_at};
+use crate::log::{is_cut, rewind};
+use crate::state::{Here, private};
+use crate::wait::{Patience, announce, announce_end, sleep_at, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use geryon_abi::layout::{CLOCKS, wait};
 
@@ -115,9 +116,14 @@ impl Section {
         wake(&self.lock);
     }
 
-    /// Follower: wait for the turn.
-    pub fn await_turn(&self, tick: u32) {
-        await_tick(&self.clock, tick);
+    /// Follower: wait for the turn that the record just read, of its first word alone, says.
+    pub fn await_turn(&self, b: Here, tick: u32) -> bool {
+        await_tick(b, &self.clock, tick)
+    }
+
+    /// Follower: the same for the record that starts at `start`.
+    pub fn await_turn_at(&self, b: Here, start: u64, tick: u32) -> bool {
+        await_tick_at(b, start, &self.clock, tick)
     }
 
     /// Follower: the turn is over.
@@ -141,34 +147,50 @@ pub fn reset_locks() {
     }
 }
 
-/// Follower: wait until `clock` shows `tick`.
+/// Follower: wait until `clock` shows `tick`, as the record just read, of its first word alone, says.
+/// False when the log was cut off before that record meanwhile: it is to be read anew.
 #[inline(always)]
-pub fn await_tick(clock: &AtomicU32, tick: u32) {
-    if clock.load(Ordering::Acquire) != tick {
-        await_tick_slowly(clock, tick);
-    }
+pub fn await_tick(b: Here, clock: &AtomicU32, tick: u32) -> bool {
+    await_tick_at(b, b.pos - 1, clock, tick)
+}
+
+/// Follower: the same for the record that starts at `start`.
+#[inline(always)]
+pub fn await_tick_at(b: Here, start: u64, clock: &AtomicU32, tick: u32) -> bool {
+    clock.load(Ordering::Acquire) == tick || await_tick_slowly(b, start, clock, tick)
 }
 
 #[cold]
-fn await_tick_slowly(clock: &AtomicU32, tick: u32) {
+fn await_tick_slowly(mut b: Here, start: u64, clock: &AtomicU32, tick: u32) -> bool {
+    b.standing = start;
     announce(wait::TURN, clock as *const AtomicU32 as u64, tick as u64);
     let mut patience = Patience::new();
-    loop {
+    let came = loop {
         let now = clock.load(Ordering::Acquire);
         if now == tick {
-            break;
+            break true;
         }
         if patience.spend() {
+            if is_cut(b, start) {
+                break false;
+            }
             private().sleepers.fetch_add(1, Ordering::SeqCst);
             barrier();
             if clock.load(Ordering::SeqCst) == now {
-                sleep_at(clock as *const AtomicU32 as u64, now, false);
+                sleep_at_most(clock as *const AtomicU32 as u64, now, LOOK_NS);
             }
             private().sleepers.fetch_sub(1, Ordering::SeqCst);
         }
-    }
+    };
     announce_end();
+    if !came {
+        rewind(b, start);
+    }
+    came
 }
+
+/// How often whoever waits for a turn looks whether it still comes.
+const LOOK_NS: u64 = 10_000_000;
 
 /// Follower: set `clock` and wake whoever waits for it.
 #[inline(always)]

@@ -1,5 +1,8 @@
 //! A follower's comparisons: what its thread is about to do, against what the log says that the
-//! leader's did. The first difference is reported, and the thread stays there.
+//! leader's did. The first difference is reported, and the thread stays there; it goes on only when
+//! the leader was found to be wrong, with another record at the same place.
+//!
+//! What is expected here is None where this replica leads by now and is to make the record itself.
 
 use crate::call::begin_record;
 use crate::log::get;
@@ -27,13 +30,16 @@ pub fn plain(first: u64) -> Event {
     [first, 0, 0, 0, 0, 0, 0, 0]
 }
 
-/// The record at `at` starts with `first`: kind and number must be those of `like`.
+/// The record at `at` starts with `first`: kind and number must be those of `like`. If not, the
+/// record is to be read anew.
 #[inline(always)]
-pub fn same_kind(at: u64, first: u64, like: u64, ours: Event) {
+pub fn same_kind(at: u64, first: u64, like: u64, ours: Event) -> bool {
     const KIND_AND_NUMBER: u64 = word(0xff, 0, 0xffff, 0);
-    if (first ^ like) & KIND_AND_NUMBER != 0 {
+    let same = (first ^ like) & KIND_AND_NUMBER == 0;
+    if !same {
         diverged(why::KIND, at, ours);
     }
+    same
 }
 
 /// The next record, after signals that come first, must be of this kind, number and digest. Its
@@ -46,33 +52,38 @@ pub fn expect<const N: usize>(
     nr: u16,
     digest: u64,
     args: &[u64; 6],
-) -> (u64, [u64; N]) {
-    let at = b.pos;
-    let first = begin_record(b, frame);
-    // Before anything more is read: another kind of record may have nothing more.
-    if kind_of(first) != k || short_of(first) != nr {
-        differs(why::KIND, at, k, nr, digest, args);
-    }
-    let theirs = get(b);
-    let rest = from_fn(|_| get(b));
-    if theirs != digest {
+) -> Option<(u64, [u64; N])> {
+    loop {
+        let first = begin_record(b, frame)?;
+        let at = b.pos - 1;
+        // Before anything more is read: another kind of record may have nothing more.
+        if kind_of(first) != k || short_of(first) != nr {
+            differs(why::KIND, at, k, nr, digest, args);
+            continue;
+        }
+        let theirs = get(b);
+        let rest = from_fn(|_| get(b));
+        if theirs == digest {
+            return Some((first, rest));
+        }
         differs(why::DIGEST, at, k, nr, digest, args);
     }
-    (first, rest)
 }
 
 /// Out of line, so that only who differs puts the event together.
 #[cold]
 #[inline(never)]
-fn differs(code: u32, at: u64, k: u8, nr: u16, digest: u64, args: &[u64; 6]) -> ! {
-    diverged(code, at, call(k, nr, digest, args))
+fn differs(code: u32, at: u64, k: u8, nr: u16, digest: u64, args: &[u64; 6]) {
+    diverged(code, at, call(k, nr, digest, args));
 }
 
 /// The same for a record without number and digest. Its first word.
 #[inline(always)]
-pub fn expect_plain(b: Here, frame: &mut Frame, ours: u64) -> u64 {
-    let at = b.pos;
-    let first = begin_record(b, frame);
-    same_kind(at, first, ours, plain(ours));
-    first
+pub fn expect_plain(b: Here, frame: &mut Frame, ours: u64) -> Option<u64> {
+    loop {
+        let first = begin_record(b, frame)?;
+        if same_kind(b.pos - 1, first, ours, plain(ours)) {
+            return Some(first);
+        }
+    }
 }

@@ -26,6 +26,8 @@ pub mod nr {
     pub const CLONE: u64 = 56;
     pub const FORK: u64 = 57;
     pub const VFORK: u64 = 58;
+    pub const ALARM: u64 = 37;
+    pub const SETITIMER: u64 = 38;
     pub const EXECVE: u64 = 59;
     pub const EXIT: u64 = 60;
     pub const WAIT4: u64 = 61;
@@ -93,6 +95,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
         nr::SIGALTSTACK => sigaltstack(frame),
+        nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
         nr::CLOSE | nr::DUP2 | nr::DUP3 | nr::CLOSE_RANGE => process::close(frame, row),

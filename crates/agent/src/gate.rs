@@ -19,6 +19,20 @@ const WIPE_BYTES: usize = 768;
 pub const SITE_WORD: usize = SITE_WORD_VALUE;
 const SITE_WORD_VALUE: usize = 23;
 
+/// The kernel looks at the lower half of a call's number. This bit above it is in no result: whoever
+/// finds it there has come by the `syscall` instruction without executing it.
+pub const UNMADE: u32 = 62;
+
+/// Behind a `syscall` instruction: a result that is none is a crash, not an input of all replicas.
+macro_rules! check_made {
+    () => {
+        "mov rcx, rax
+         shr rcx, 62
+         cmp ecx, 1
+         je geryon_unmade"
+    };
+}
+
 global_asm!(
     // ---- entries ------------------------------------------------------------------
     ".globl geryon_entry_trap",
@@ -54,6 +68,9 @@ global_asm!(
     "sub rsp, 256",
     save_xmm!("rsp"),
     "mov gs:[0x28], rsp",            // Block.frame: the monitor finds the application here
+    ".globl geryon_again",
+    "geryon_again:",                 // a copy's thread issues its source's call anew
+    "mov rsp, gs:[0x28]",
     "mov rdi, rsp",
     "cld",
     "call geryon_on_syscall",
@@ -107,7 +124,9 @@ global_asm!(
     "mov r10, r8",
     "mov r8, r9",
     "mov r9, [rsp+8]",
+    "bts rax, {unmade}",
     "syscall",
+    check_made!(),
     "ret",
     ".globl geryon_syscall_blocking",
     "geryon_syscall_blocking:",      // the same, but gives EINTR when a signal is pending
@@ -118,6 +137,7 @@ global_asm!(
     "mov r10, r8",
     "mov r8, r9",
     "mov r9, [rsp+8]",
+    "bts rax, {unmade}",
     ".globl geryon_blocking_check",
     "geryon_blocking_check:",        // from here to the syscall the monitor may say `geryon_eintr`
     "cmp dword ptr gs:[{pending}], 0",
@@ -127,11 +147,38 @@ global_asm!(
     "syscall",
     ".globl geryon_blocking_end",
     "geryon_blocking_end:",
+    "mov gs:[{flight_result}], rax",
+    ".globl geryon_flight_returned",
+    "geryon_flight_returned:",
+    "shl dword ptr gs:[{flight}], 1",
+    check_made!(),
     "ret",
     ".globl geryon_eintr",
     "geryon_eintr:",
     "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
     "ret",
+    ".globl geryon_flight_syscall",
+    "geryon_flight_syscall:",        // as geryon_syscall, with its result kept for a successor
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov r10, r8",
+    "mov r8, r9",
+    "mov r9, [rsp+8]",
+    "bts rax, {unmade}",
+    "syscall",
+    ".globl geryon_flight_end",
+    "geryon_flight_end:",
+    "mov gs:[{flight_result}], rax",
+    ".globl geryon_flight_end_returned",
+    "geryon_flight_end_returned:",
+    "shl dword ptr gs:[{flight}], 1",
+    check_made!(),
+    "ret",
+    ".globl geryon_unmade",
+    "geryon_unmade:",                // the `syscall` instruction was not executed: broken hardware
+    "ud2",
     ".globl geryon_sigreturn",
     "geryon_sigreturn:",             // extern "C" fn(user stack pointer) -> !
     "mov qword ptr gs:[0x28], 0",
@@ -170,6 +217,13 @@ global_asm!(
     "jmp geryon_restore",
     ".globl geryon_gate_end",
     "geryon_gate_end:",
+    ".globl geryon_first_turn_again",
+    "geryon_first_turn_again:",      // a copy's thread waits anew for its first turn
+    "mov rsp, gs:[0x28]",
+    "cld",
+    "call geryon_first_turn",
+    "mov rsp, gs:[0x28]",
+    "jmp geryon_restore",
     // ---- outside the gate: stops in the monitor --------------------------------------
     ".globl geryon_rpc",
     "geryon_rpc:",                   // extern "C" fn(nr, a, b, c) -> answer
@@ -267,7 +321,10 @@ global_asm!(
     "pop rbx",
     "ret",
     site = const SITE_WORD_VALUE,
+    unmade = const UNMADE,
     pending = const PENDING,
+    flight = const core::mem::offset_of!(Block, flight),
+    flight_result = const core::mem::offset_of!(Block, flight_result),
     free = const FREE,
     hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
     orig = const geryon_abi::layout::PRIVATE_BASE + core::mem::offset_of!(geryon_abi::layout::Private, orig) as u64,
@@ -278,6 +335,7 @@ global_asm!(
 unsafe extern "C" {
     fn geryon_syscall(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
     fn geryon_syscall_blocking(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
+    fn geryon_flight_syscall(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
     fn geryon_sigreturn(rsp: u64) -> !;
     fn geryon_exit(block: u64, status: u64) -> !;
     fn geryon_clone(
@@ -308,6 +366,12 @@ pub fn real(nr: u64, a: [u64; 6]) -> i64 {
 pub fn real_blocking(nr: u64, a: [u64; 6]) -> i64 {
     // SAFETY: as for `real`.
     unsafe { geryon_syscall_blocking(nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
+}
+
+/// As [`real`], for a call that may be under way when the leader is lost (`Block::flight`).
+pub fn real_in_flight(nr: u64, a: [u64; 6]) -> i64 {
+    // SAFETY: as for `real`.
+    unsafe { geryon_flight_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
 }
 
 /// Give the application's state back to the kernel's signal frame at `rsp`.

@@ -64,8 +64,12 @@ pub fn publish(b: Here) {
 
 #[cold]
 fn make_room(mut b: Here) {
-    publish(b);
     let r = ring(b);
+    // A record is seen whole or not at all, so that what a lost leader leaves behind ends with a
+    // whole one; but for records that are larger than the ring.
+    if b.pos - r.head() >= RING_WORDS as u64 / 2 {
+        publish(b);
+    }
     let mut patience = Patience::new();
     loop {
         let mask = readers();
@@ -128,18 +132,58 @@ fn sleep_on_followers<'a>(r: &'a Ring, mask: u32, low: u64, word: impl Fn(usize)
     }
 }
 
-/// Follower: the next word.
+/// Follower: the first word of the next record; None when there will be none, because this
+/// replica leads by now.
 #[inline(always)]
-pub fn get(mut b: Here) -> u64 {
-    if b.pos >= b.limit {
-        await_record(b, b.pos);
+pub fn get_first(b: Here) -> Option<u64> {
+    if b.pos >= b.limit && !await_record(b, b.pos) {
+        return None;
+    }
+    Some(get(b))
+}
+
+/// Follower: the next word of a record.
+#[inline(always)]
+pub fn get(b: Here) -> u64 {
+    match get_torn(b) {
+        Some(w) => w,
+        None => crate::promotion::torn_record(b),
+    }
+}
+
+/// Follower: the next word of a record that may be larger than the ring; None when its writer was
+/// lost before it had written this.
+#[inline(always)]
+pub fn get_torn(mut b: Here) -> Option<u64> {
+    if b.pos >= b.limit && !await_record(b, b.pos) {
+        return None;
     }
     let w = ring(b).slot(b.pos).load(Ordering::Relaxed);
     b.pos += 1;
     if b.pos.is_multiple_of(TAIL_EVERY) {
         tell_tail(b);
     }
-    w
+    Some(w)
+}
+
+/// New leader: complete a record that the former one has begun: what is there already stays.
+pub fn put_again(mut b: Here, word: u64) {
+    if b.pos < ring(b).head() {
+        b.pos += 1;
+    } else {
+        put(b, word);
+    }
+}
+
+/// Follower: the record at `pos` was the leader's mistake and is not in the log any more.
+pub fn rewind(mut b: Here, pos: u64) {
+    b.pos = pos;
+    b.limit = pos;
+}
+
+/// Was the log cut off at or before this position?
+pub fn is_cut(b: Here, pos: u64) -> bool {
+    ring(b).head() <= pos
 }
 
 /// Follower: has the leader logged a signal as the next record?
@@ -148,32 +192,39 @@ pub fn signal_is_next(mut b: Here) -> bool {
     b.pos < b.limit && kind_of(ring(b).slot(b.pos).load(Ordering::Relaxed)) == kind::SIGNAL
 }
 
-/// Follower: the first word of the next record; turns are taken on the way.
+/// Follower: the first word of the next record; turns are taken on the way. None when there will
+/// be none, because this replica leads by now.
 #[inline(always)]
-pub fn first(b: Here) -> u64 {
+pub fn first(b: Here) -> Option<u64> {
     loop {
-        let w = get(b);
+        let w = get_first(b)?;
         if kind_of(w) != kind::TURN {
-            return w;
+            return Some(w);
         }
         crate::serial::take(b, w);
     }
 }
 
-/// Follower: the next word, without taking it.
+/// Follower: the first word of the next record, without taking it.
 #[inline(always)]
-pub fn peek(b: Here) -> u64 {
-    if b.pos >= b.limit {
-        await_record(b, b.pos);
+pub fn peek(b: Here) -> Option<u64> {
+    if b.pos >= b.limit && !await_record(b, b.pos) {
+        return None;
     }
-    ring(b).slot(b.pos).load(Ordering::Relaxed)
+    Some(ring(b).slot(b.pos).load(Ordering::Relaxed))
+}
+
+/// Follower: the next word of a record, without taking it.
+#[inline(always)]
+pub fn get_ahead(b: Here) -> u64 {
+    view(b, 0)
 }
 
 /// Follower: the word `n` ahead, without taking it.
 pub fn view(b: Here, n: u64) -> u64 {
     let at = b.pos + n;
-    if at >= b.limit {
-        await_record(b, at);
+    if at >= b.limit && !await_record(b, at) {
+        crate::promotion::torn_record(b);
     }
     ring(b).slot(at).load(Ordering::Relaxed)
 }
@@ -236,13 +287,17 @@ fn wake_leader(r: &Ring, word: &AtomicU64) {
     }
 }
 
-/// Wait until the word at `at` is there; the leader learns only what was taken.
+/// Wait until the word at `at` is there; the leader learns only what was taken. False when it will
+/// not come, because this replica leads by now.
 #[cold]
-fn await_record(mut b: Here, at: u64) {
+fn await_record(mut b: Here, at: u64) -> bool {
     let r = ring(b);
     b.limit = r.head();
     if at < b.limit {
-        return;
+        return true;
+    }
+    if crate::promotion::promoted() {
+        return false;
     }
     tell_tail(b);
     if crate::serial::active() {
@@ -250,11 +305,15 @@ fn await_record(mut b: Here, at: u64) {
     }
     announce(wait::RECORD, at, 0);
     let mut patience = Patience::new();
-    loop {
+    let there = loop {
+        let promoted = crate::promotion::promoted();
         let head = r.head();
         if at < head {
             b.limit = head;
-            break;
+            break true;
+        }
+        if promoted {
+            break false;
         }
         if patience.spend() {
             let sleeps = &r.control().follower_sleeps;
@@ -265,8 +324,9 @@ fn await_record(mut b: Here, at: u64) {
             }
             sleeps.fetch_and(!(1 << replica()), Ordering::SeqCst);
         }
-    }
+    };
     announce_end();
+    there
 }
 
 /// Take the position that this thread's slot had before (a slot's stream never starts anew).

@@ -3,7 +3,7 @@
 
 use crate::digest::Digest;
 use crate::gate::guarded;
-use crate::log::{get, put};
+use crate::log::{get_torn, put, put_again};
 use crate::state::Here;
 use geryon_abi::row::{Kind, Len, Row};
 use geryon_abi::table;
@@ -194,7 +194,32 @@ trait Transfer {
 }
 
 struct ToLog(Here);
-struct FromLog(Here);
+/// `torn`: the log ended in the middle of the record.
+struct FromLog {
+    b: Here,
+    torn: bool,
+}
+/// To the log, where the beginning may be already.
+struct ToLogAgain(Here);
+/// From the memory of the former leader.
+struct FromLeader;
+
+/// Append bytes as words.
+#[inline(always)]
+fn append(address: u64, len: u64, mut put: impl FnMut(u64)) {
+    // SAFETY: the kernel has just written these bytes for the leader.
+    unsafe {
+        for k in 0..len / 8 {
+            put(read64(address + 8 * k));
+        }
+        let rest = len % 8;
+        if rest != 0 {
+            let mut w = [0u8; 8];
+            w[..rest as usize].copy_from_slice(bytes(address + len - rest, rest));
+            put(u64::from_le_bytes(w));
+        }
+    }
+}
 
 impl Transfer for ToLog {
     fn checked_len(&mut self, len: u64) -> u64 {
@@ -202,35 +227,57 @@ impl Transfer for ToLog {
         len
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
-        // SAFETY: the kernel has just written these bytes for the leader.
-        unsafe {
-            for k in 0..len / 8 {
-                put(self.0, read64(address + 8 * k));
-            }
-            let rest = len % 8;
-            if rest != 0 {
-                let mut w = [0u8; 8];
-                w[..rest as usize].copy_from_slice(bytes(address + len - rest, rest));
-                put(self.0, u64::from_le_bytes(w));
-            }
-        }
+        append(address, len, |w| put(self.0, w));
+    }
+}
+
+impl Transfer for ToLogAgain {
+    fn checked_len(&mut self, len: u64) -> u64 {
+        put_again(self.0, len);
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        append(address, len, |w| put_again(self.0, w));
+    }
+}
+
+impl Transfer for FromLeader {
+    fn checked_len(&mut self, len: u64) -> u64 {
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        crate::promotion::inherit(address, len);
     }
 }
 
 impl Transfer for FromLog {
     fn checked_len(&mut self, _len: u64) -> u64 {
-        get(self.0)
+        if self.torn {
+            return 0;
+        }
+        get_torn(self.b).unwrap_or_else(|| {
+            self.torn = true;
+            0
+        })
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
         // SAFETY: the arguments were verified to be the leader's, whose kernel wrote to the
         // same addresses; the follower's memory is laid out alike.
         unsafe {
             for k in 0..len / 8 {
-                ((address + 8 * k) as *mut u64).write_unaligned(get(self.0));
+                let Some(w) = get_torn(self.b) else {
+                    self.torn = true;
+                    return;
+                };
+                ((address + 8 * k) as *mut u64).write_unaligned(w);
             }
             let rest = len % 8;
             if rest != 0 {
-                let w = get(self.0).to_le_bytes();
+                let Some(w) = get_torn(self.b) else {
+                    self.torn = true;
+                    return;
+                };
+                let w = w.to_le_bytes();
                 let to = core::slice::from_raw_parts_mut(
                     (address + len - rest) as *mut u8,
                     rest as usize,
@@ -247,6 +294,15 @@ pub struct Before {
     words: [u32; 2],
     control: u64,
     name: u32,
+}
+
+impl Before {
+    /// Room for whatever the kernel wrote.
+    const UNLIMITED: Before = Before {
+        words: [u32::MAX; 2],
+        control: u64::MAX,
+        name: u32::MAX,
+    };
 }
 
 /// Take down value-result lengths before the call (leader).
@@ -282,9 +338,40 @@ pub fn send(b: Here, row: &Row, args: &[u64; 6], result: i64, before: &Before) {
     walk(&mut ToLog(b), row, args, result, before);
 }
 
-/// Follower: write what the leader's call wrote.
-pub fn receive(b: Here, row: &Row, args: &[u64; 6], result: i64) {
-    walk(&mut FromLog(b), row, args, result, &Before::default());
+/// Follower: write what the leader's call wrote. False when the log ended before all of it.
+pub fn receive(b: Here, row: &Row, args: &[u64; 6], result: i64) -> bool {
+    let mut from = FromLog { b, torn: false };
+    walk(&mut from, row, args, result, &Before::default());
+    !from.torn
+}
+
+/// New leader: append what its predecessor's call wrote, and had begun to append.
+pub fn send_again(b: Here, row: &Row, args: &[u64; 6], result: i64) {
+    walk(&mut ToLogAgain(b), row, args, result, &Before::UNLIMITED);
+}
+
+/// New leader: fetch what its predecessor's call wrote.
+pub fn inherit(row: &Row, args: &[u64; 6], result: i64) {
+    // First the lengths that say how much of the rest there is.
+    for i in 0..row.args.len() {
+        let p = args[i];
+        if p == 0 {
+            continue;
+        }
+        let (at, len) = match kind_of(row, i, args) {
+            Kind::SockaddrOut(n) | Kind::Out(Len::Word(n)) | Kind::OutAlways(Len::Word(n)) => {
+                (args[n as usize], 4)
+            }
+            Kind::MsghdrOut => (p, 56),
+            Kind::MmsghdrOut(_) => (p, 64 * result.max(0) as u64),
+            Kind::Ifconf => (p, 4),
+            _ => continue,
+        };
+        if at != 0 && result >= 0 {
+            crate::promotion::inherit(at, len);
+        }
+    }
+    walk(&mut FromLeader, row, args, result, &Before::UNLIMITED);
 }
 
 fn walk<T: Transfer>(t: &mut T, row: &Row, args: &[u64; 6], result: i64, before: &Before) {

@@ -7,8 +7,8 @@ use crate::gate::{real, rpc};
 use crate::log::{publish, put, remember};
 use crate::marshal;
 use crate::raise;
-use crate::state::{block, header, leads, private};
-use crate::stop::{diverged, refused};
+use crate::state::{Here, block, header, leads, private};
+use crate::stop::{diverged_for_good, refused};
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
@@ -48,39 +48,62 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     if nr == NR_BRK && private().env_injected != 0 {
         remove_injected_env();
     }
-    let result = if leads() {
-        raise::lead_signal_before(b, frame);
-        let me = b.this;
-        let tick = MEMORY.enter(me);
-        let result = if shared_writable_file(nr, &args) {
-            refused(nr, 1);
-            ENODEV
-        } else {
-            real(nr, args)
-        };
-        MEMORY.tick();
-        let first = word(kind::MEMORY, 0, row.nr, tick);
-        put(b, first);
-        put(b, digest);
-        put(b, result as u64);
-        remember(b, first);
-        if uses_file(nr, &args) {
-            private().file_maps += 1;
-        }
-        MEMORY.leave();
-        publish(b);
-        result
+    let followed = if leads() {
+        None
     } else {
-        let start = b.pos;
-        let (first, [result]) = expect(b, frame, kind::MEMORY, row.nr, digest, &args);
+        follow(b, frame, row, digest)
+    };
+    let result = followed.unwrap_or_else(|| {
+        raise::lead_signal_before(b, frame);
+        lead(b, row, args, digest)
+    });
+    if nr == NR_MMAP && !failed(result) && args[2] & PROT_EXEC != 0 && args[3] & MAP_ANONYMOUS == 0
+    {
+        rpc(number::MAPPED, result as u64, args[1], 0);
+    }
+    frame.rax = result as u64;
+}
+
+fn lead(b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
+    let nr = row.nr as u64;
+    let tick = MEMORY.enter(b.this);
+    let result = if shared_writable_file(nr, &args) {
+        refused(nr, 1);
+        ENODEV
+    } else {
+        real(nr, args)
+    };
+    let first = word(kind::MEMORY, 0, row.nr, tick);
+    put(b, first);
+    put(b, digest);
+    put(b, result as u64);
+    remember(b, first);
+    if uses_file(nr, &args) {
+        private().file_maps += 1;
+    }
+    publish(b);
+    MEMORY.tick();
+    MEMORY.leave();
+    result
+}
+
+/// None when this replica leads by now.
+fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
+    let args = frame.args();
+    let nr = row.nr as u64;
+    loop {
+        let (first, [result]) = expect(b, frame, kind::MEMORY, row.nr, digest, &args)?;
+        let start = b.pos - 3;
         let result = result as i64;
         crate::log::verified(b);
         let tick = low_of(first);
-        MEMORY.await_turn(tick);
+        if !MEMORY.await_turn_at(b, start, tick) {
+            continue;
+        }
         if !failed(result) {
             let own = repeat(nr, args, result);
             if own != result {
-                diverged(
+                diverged_for_good(
                     why::LOCAL,
                     start,
                     [
@@ -104,13 +127,8 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
             crate::wait::wake_at(done as *const _ as u64, true);
         }
         MEMORY.turn_done(tick);
-        result
-    };
-    if nr == NR_MMAP && !failed(result) && args[2] & PROT_EXEC != 0 && args[3] & MAP_ANONYMOUS == 0
-    {
-        rpc(number::MAPPED, result as u64, args[1], 0);
+        return Some(result);
     }
-    frame.rax = result as u64;
 }
 
 /// Would the call take memory that belongs to Geryon?

@@ -1,19 +1,23 @@
 //! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
 
-use crate::call::{self, begin, begin_record, complete, execute, finish, rendezvous};
+use crate::call::{self, begin, begin_record, complete, finish, rendezvous};
 use crate::compare::{self, same_kind};
 use crate::digest::Digest;
-use crate::gate::{real, rpc};
-use crate::log::{first as first_word, get, register_barrier, remember, resume_stream};
+use crate::gate::{real, real_in_flight, rpc};
+use crate::log::{get, register_barrier, remember, resume_stream};
 use crate::marshal::{self, Before};
 use crate::memory::await_file_maps;
+use crate::promotion;
 use crate::raise;
-use crate::state::{block, block_at, leads, private};
+use crate::state::{Here, block, block_at, leads, private};
 use crate::stop::diverged;
 use crate::thread::{alone, greet};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{MAX_CHILDREN, SEGMENT_BASE, SEGMENT_BYTES, rpc as number, why};
+use geryon_abi::layout::{
+    MAX_CHILDREN, SEGMENT_BASE, SEGMENT_BYTES, flight, promotion as promotion_state, role,
+    rpc as number, why,
+};
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
 
@@ -89,6 +93,9 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     if is_clone && args[1] != 0 {
         child.rsp = args[1];
     }
+    if executes {
+        call::take_off(block(), row.nr, call::CONFIRMED);
+    }
     let own = crate::thread::start_in(&child, slot, keep, true);
     // The child is done with this memory.
     block_at(slot).free.store(1, Ordering::Release);
@@ -108,7 +115,10 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     let sequence = private().forks;
     private().forks += 1;
     let keep = flags & !(CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
-    let own = real(NR_CLONE, [keep, 0, 0, args[3], 0, 0]);
+    if executes {
+        call::take_off(block(), row.nr, call::CONFIRMED);
+    }
+    let own = real_in_flight(NR_CLONE, [keep, 0, 0, args[3], 0, 0]);
     if own == 0 {
         child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
         return;
@@ -130,22 +140,33 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
     if executes {
         return complete(b, frame, row, kind::END, None, own, &Before::default());
     }
-    let first = first_word(b);
-    remember(b, first);
-    let shown = crate::log::peek(b) as i64;
+    let first = call::expect_end(b, frame, row.nr);
+    let shown = match first {
+        Some(_) => crate::log::get_ahead(b) as i64,
+        // Its predecessor's child, or if there was none, its own.
+        None => promotion::given(b, row, &frame.args(), call::CONFIRMED).unwrap_or(own),
+    };
     if shown > 0 && own > 0 {
-        adopt(shown as u32, own as u32);
+        if shown != own {
+            adopt(shown as u32, own as u32);
+        }
     } else if own > 0 && runs {
         // The leader's fork failed: take ours back.
         real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
         real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
     }
-    finish(b, frame, row, first);
+    match first {
+        Some(first) => finish(b, frame, row, first),
+        None => complete(b, frame, row, kind::END, None, shown, &Before::default()),
+    }
 }
 
 /// First steps of a forked child: its own group's segment, its own identity.
 fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     let p = private();
+    block().flight.store(flight::NONE, Ordering::Relaxed);
+    p.promotion.store(promotion_state::NONE, Ordering::Relaxed);
+    crate::timer::forget();
     crate::clock::reset_locks();
     alone();
     p.forks = 0;
@@ -159,13 +180,17 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     }
     CHILDREN_HIGH.store(0, Ordering::Relaxed);
     p.own_pid = real(NR_GETPID, [0; 6]) as u32;
-    if !leads() {
-        // This copy of the descriptor table would keep pipes open that the program closes.
-        real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
-    }
     let mut path = [0u8; 64];
-    if rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0) < 0 {
-        real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+    match rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0) {
+        0 => {
+            // This copy of the descriptor table would keep pipes open that the program closes.
+            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+        }
+        // Its parent may have followed when it was forked.
+        1 => p.role = role::LEADER,
+        _ => {
+            real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+        }
     }
     const AT_FDCWD: u64 = -100i64 as u64;
     const O_RDWR_CLOEXEC: u64 = 0o2 | 0o2_000_000;
@@ -183,10 +208,10 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
     }
     real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
-    if leads() {
-        register_barrier();
-    }
-    let b = block();
+    // Whoever follows may lead one day.
+    register_barrier();
+    let mut b = block();
+    b.shown_tid = 0;
     resume_stream(leads());
     greet(b);
     p.shown_pid = b.shown_tid;
@@ -205,22 +230,9 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
 
 /// execve, execveat: confirmed; on success the monitor replaces the followers.
 pub fn exec(frame: &mut Frame, row: &'static Row) {
-    if begin(frame, row) {
-        await_file_maps();
-        // Not `execute`: the turn must not go to another thread of a program that is about to end.
-        let result = real(row.nr as u64, frame.args());
-        complete(
-            block(),
-            frame,
-            row,
-            kind::END,
-            None,
-            result,
-            &Before::default(),
-        );
-    } else {
-        let b = block();
-        let next = crate::log::peek(b);
+    let executes = begin(frame, row);
+    let b = block();
+    if !executes && let Some(next) = crate::log::peek(b) {
         if kind_of(next) != kind::END || short_of(next) != row.nr {
             // The exec has succeeded, and this slot has another user already: the monitor is about
             // to end this process, which must not read what is not its own.
@@ -228,10 +240,14 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
                 real(NR_PAUSE, [0; 6]);
             }
         }
-        let first = first_word(b);
-        remember(b, first);
-        finish(b, frame, row, first);
+        crate::log::take(b, 1);
+        remember(b, next);
+        return finish(b, frame, row, next);
     }
+    await_file_maps();
+    // Not `execute`: the turn must not go to another thread of a program that is about to end.
+    let result = real(row.nr as u64, frame.args());
+    complete(b, frame, row, kind::END, None, result, &Before::default());
 }
 
 /// exit_group, and exit of the last thread.
@@ -259,47 +275,59 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     /// The child is gone (not just stopped or continued).
     const GONE: u8 = 4;
     let args = frame.args();
-    let b = block();
+    let mut b = block();
     let digest = marshal::digest(row, &args);
-    if leads() {
-        raise::lead_signal_before(b, frame);
-        let result = execute(row.nr as u64, args);
-        let gone = if result >= 0 {
-            gone_child(row.nr as u64, &args, result)
-        } else {
-            0
-        };
-        crate::log::put(
-            b,
-            word(kind::VALUE, if gone != 0 { GONE } else { 0 }, row.nr, gone),
-        );
-        complete(
-            b,
-            frame,
-            row,
-            kind::CALL,
-            Some(digest),
-            result,
-            &Before::default(),
-        );
-    } else {
-        let at = b.pos;
-        let value = begin_record(b, frame);
-        let first = first_word(b);
-        let theirs = get(b);
-        let shown = [args[0], args[1], args[2], args[3], 0, 0];
-        let ours = compare::call(kind::CALL, row.nr, digest, &shown);
-        same_kind(at, value, word(kind::VALUE, 0, row.nr, 0), ours);
-        if theirs != digest {
-            diverged(why::DIGEST, at, ours);
-        }
-        let gone = geryon_abi::record::low_of(value);
+    if !leads()
+        && let Some((first, gone)) = expect_wait(b, frame, row, digest)
+    {
         if gone != 0
             && let Some(own) = disown(gone)
         {
             real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
         }
-        finish(b, frame, row, first);
+        return finish(b, frame, row, first);
+    }
+    raise::lead_signal_before(b, frame);
+    b.call_start = b.pos;
+    let result = if promotion::has_taken_over() {
+        crate::reap::wait(b, row, args, digest)
+    } else {
+        call::execute(row, args, digest)
+    };
+    let gone = if result >= 0 {
+        gone_child(row.nr as u64, &args, result)
+    } else {
+        0
+    };
+    if gone != 0 && promotion::has_taken_over() {
+        // What the kernel knows as a child of this process: one that has followed, or its own.
+        match disown(gone) {
+            Some(own) => real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]),
+            None => real(NR_WAIT4, [gone as u64, 0, WALL | WNOHANG, 0, 0, 0]),
+        };
+    }
+    let detail = if gone != 0 { GONE } else { 0 };
+    crate::log::put(b, word(kind::VALUE, detail, row.nr, gone));
+    let k = kind::CALL;
+    complete(b, frame, row, k, Some(digest), result, &Before::default());
+}
+
+/// Follower: the record of a wait: its first word behind the note, and the child that is gone, or 0.
+fn expect_wait(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(u64, u32)> {
+    let a = frame.args();
+    let shown = [a[0], a[1], a[2], a[3], 0, 0];
+    let ours = compare::call(kind::CALL, row.nr, digest, &shown);
+    loop {
+        let note = begin_record(b, frame)?;
+        let at = b.pos - 1;
+        if !same_kind(at, note, word(kind::VALUE, 0, row.nr, 0), ours) {
+            continue;
+        }
+        let (first, theirs) = (get(b), get(b));
+        if theirs == digest {
+            return Some((first, geryon_abi::record::low_of(note)));
+        }
+        diverged(why::DIGEST, at, ours);
     }
 }
 
@@ -314,7 +342,7 @@ fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
         let (code, pid) = unsafe {
             (
                 ((args[2] + 8) as *const u32).read_unaligned(),
-                ((args[2] + 12) as *const u32).read_unaligned(),
+                ((args[2] + 16) as *const u32).read_unaligned(),
             )
         };
         // CLD_EXITED, CLD_KILLED, CLD_DUMPED.

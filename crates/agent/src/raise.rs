@@ -60,11 +60,14 @@ pub fn deliver_now(b: Here, frame: &mut Frame) -> ! {
 }
 
 fn lead(b: Here, frame: &mut Frame) -> ! {
-    let info = take(b);
+    let info = b.pending[0];
+    crate::timer::rang(info.0[0] as u32);
     for w in info.0 {
         put(b, w);
     }
-    publish(b);
+    crate::call::landed(b);
+    // Only now: a successor takes over what was not logged.
+    drop_first(b);
     deliver(frame, &info)
 }
 
@@ -73,18 +76,17 @@ fn follow(b: Here, frame: &mut Frame) -> ! {
     for w in &mut info.0 {
         *w = get(b);
     }
+    crate::timer::rang(info.0[0] as u32);
     deliver(frame, &info)
 }
 
-/// Oldest queued signal. The monitor only appends, while this thread is stopped.
-fn take(mut b: Here) -> Siginfo {
-    let info = b.pending[0];
+/// The oldest queued signal is taken. The monitor only appends, while this thread is stopped.
+fn drop_first(mut b: Here) {
     let count = (b.pending_count.load(Ordering::Acquire) as usize).min(MAX_PENDING);
     for i in 1..count {
         b.pending[i - 1] = b.pending[i];
     }
     b.pending_count.fetch_sub(1, Ordering::AcqRel);
-    info
 }
 
 /// Length of a `syscall` instruction, and of the jump that stands for it in a trampoline.
@@ -138,26 +140,30 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
             [SIG_SETMASK, &raw const mask as u64, 0, 8, 0, 0],
         )
     };
-    let signal = if leads() {
+    let mut followed = None;
+    while !leads()
+        && let Some(theirs) = begin_record(b, frame)
+    {
+        if same_kind(b.pos - 1, theirs, first, [first, 0, uc, 0, 0, 0, 0, 0]) {
+            set_mask();
+            followed = Some(detail_of(theirs) & after::SIGNAL != 0);
+            break;
+        }
+    }
+    let signal = followed.unwrap_or_else(|| {
         lead_signal_before(b, frame);
         set_mask();
         let signal = pending(b);
-        let first = if signal {
-            word(kind::CALL, after::SIGNAL, row.nr, 0)
-        } else {
-            first
-        };
+        let detail = if signal { after::SIGNAL } else { 0 };
+        let first = word(kind::CALL, detail, row.nr, 0);
         put(b, first);
         remember(b, first);
-        publish(b);
+        // The signal's words belong to the record.
+        if !signal {
+            publish(b);
+        }
         signal
-    } else {
-        let at = b.pos;
-        let theirs = begin_record(b, frame);
-        same_kind(at, theirs, first, [first, 0, uc, 0, 0, 0, 0, 0]);
-        set_mask();
-        detail_of(theirs) & after::SIGNAL != 0
-    };
+    });
     if signal {
         reissue(frame);
         frame.rax = row.nr as u64;

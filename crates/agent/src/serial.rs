@@ -7,12 +7,12 @@
 //! The record TURN says which turn this is, and whose it was before, up to which position of that
 //! thread's ring. A follower's thread takes the turn when the one before has come to that position.
 
-use crate::log::{get, publish, put, remember};
+use crate::log::{get, is_cut, publish, put, remember, rewind};
 use crate::state::{Here, block_at, leads, private};
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use geryon_abi::layout::wait;
+use geryon_abi::layout::{repeat, wait};
 use geryon_abi::record::{kind, word};
 
 /// The turn is free.
@@ -225,8 +225,9 @@ fn changed() {
     }
 }
 
-/// Follower: a TURN record was read (its first word is `w`): wait for it.
-pub fn take(mut b: Here, w: u64) {
+/// Follower: a TURN record was read (its first word is `w`): wait for it. False when the log was cut
+/// off before it meanwhile.
+pub fn take(mut b: Here, w: u64) -> bool {
     let start = b.pos - 1;
     remember(b, w);
     let number = geryon_abi::record::low_of(w);
@@ -235,6 +236,7 @@ pub fn take(mut b: Here, w: u64) {
     // Only now: a record that the leader published in two parts (its ring was full) makes `get`
     // wait, and that notes another position.
     b.released = start;
+    b.standing = start;
     changed();
     let before = block_at(slot);
     let mut patience = Patience::long();
@@ -252,6 +254,11 @@ pub fn take(mut b: Here, w: u64) {
             break;
         }
         if patience.spend() {
+            if is_cut(b, start) {
+                announce_end();
+                rewind(b, start);
+                return false;
+            }
             place.sleepers.fetch_add(1, Ordering::SeqCst);
             if place.events.load(Ordering::SeqCst) == seen {
                 // Who is robbed of its turn tells nobody where it is.
@@ -263,8 +270,33 @@ pub fn take(mut b: Here, w: u64) {
     }
     announce_end();
     NUMBER.store(number, Ordering::SeqCst);
+    OWNER.store(b.slot, Ordering::SeqCst);
     changed();
     await_exits();
+    true
+}
+
+/// The process leads from now on: the turn is with whom its former leader has last given it to, unless
+/// that thread has ended.
+pub fn promoted() {
+    let owner = OWNER.load(Ordering::SeqCst);
+    let o = block_at(owner as usize);
+    let ended = o.this == 0 || o.free.load(Ordering::SeqCst) != 0;
+    WAITING.store(0, Ordering::SeqCst);
+    LAST_SLOT.store(owner as u64, Ordering::SeqCst);
+    LAST_POS.store(position(o), Ordering::SeqCst);
+    for slot in 0..geryon_abi::layout::MAX_THREADS {
+        let b = block_at(slot);
+        if b.this != 0 && b.vforked == 0 {
+            b.has_turn.store(0, Ordering::SeqCst);
+        }
+    }
+    if ended {
+        TURN.store(FREE, Ordering::SeqCst);
+    } else {
+        o.has_turn.store(1, Ordering::SeqCst);
+        TURN.store(TAKEN, Ordering::SeqCst);
+    }
 }
 
 fn position(b: Here) -> u64 {
@@ -278,19 +310,23 @@ fn released_at(b: Here) -> u64 {
 }
 
 /// Give the others a chance, at a place that every replica comes to (a spinning thread).
-pub fn yield_turn(b: Here) {
+pub fn yield_turn(mut b: Here) {
     const NR_SCHED_YIELD: u16 = 24;
     let w = word(kind::CALL, 0, NR_SCHED_YIELD, 1);
-    if leads() {
-        release(b);
-        acquire(b);
-        put(b, w);
-        publish(b);
-    } else {
-        let at = b.pos;
-        let theirs = crate::log::first(b);
-        if theirs != w {
-            crate::stop::diverged(geryon_abi::layout::why::KIND, at, crate::compare::plain(w));
+    while !leads()
+        && let Some(theirs) = crate::log::first(b)
+    {
+        if theirs == w {
+            return;
         }
+        let at = b.pos - 1;
+        crate::stop::diverged(geryon_abi::layout::why::KIND, at, crate::compare::plain(w));
     }
+    b.call_start = b.pos;
+    b.repeatable = repeat::CALL;
+    release(b);
+    acquire(b);
+    b.repeatable = repeat::NOTHING;
+    put(b, w);
+    publish(b);
 }

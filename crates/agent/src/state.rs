@@ -61,8 +61,9 @@ pub fn header() -> &'static Header {
     unsafe { &*(SEGMENT_BASE as *const Header) }
 }
 
-/// True in the leader.
+/// True in the leader. (Read anew each time: a follower may be promoted while it waits.)
 #[inline(always)]
 pub fn leads() -> bool {
-    private().role == role::LEADER
+    // SAFETY: a word of the private structure.
+    unsafe { core::ptr::from_ref(&private().role).read_volatile() == role::LEADER }
 }

@@ -6,6 +6,7 @@ mod death;
 mod first;
 mod futex;
 mod own;
+mod robust;
 mod slot;
 
 pub use birth::{clone, start_in};

@@ -52,7 +52,6 @@ pub enum Event {
         pause_us: u64,
     },
     /// A follower has become the leader.
-    #[allow(dead_code)] // told by `recover::promote`
     Promoted {
         /// Which.
         replica: usize,

@@ -16,6 +16,7 @@ mod segment;
 mod setup;
 mod signals;
 mod state;
+mod takeover;
 mod verdict;
 mod watch;
 

@@ -2,6 +2,7 @@
 //! goes on. (Design, section 10; the order of steps and the state to carry are those of "Copying a
 //! live process"; replacement by fork: seed 3, section 3.6, without its copy of all memory.)
 
+mod demote;
 mod halt;
 mod replica;
 mod thread;

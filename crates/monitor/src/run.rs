@@ -5,6 +5,7 @@ mod birth;
 mod exec;
 mod exit;
 mod found;
+mod ids;
 mod rpc;
 mod tsc;
 
@@ -60,6 +61,9 @@ pub fn run(options: Options) -> Result<Outcome> {
         exec_pipe: Some(pipe),
         journal,
         injection,
+        taken_over: false,
+        ended: Vec::new(),
+        deposed: HashSet::new(),
         pause: Duration::ZERO,
         wanted: Vec::new(),
         tsc_mult: tsc::mult(),
@@ -92,6 +96,9 @@ fn reap() {
         match wait_any() {
             Err(_) => return,
             Ok(Some(Stop::Exited(..) | Stop::Killed(..))) => {}
+            Ok(Some(Stop::Event(p, Event::Exit))) => {
+                Stopped(p).resume(0).ok();
+            }
             Ok(Some(s)) => {
                 // A process born while the others died.
                 kill(s.pid(), libc::SIGKILL);
@@ -125,6 +132,9 @@ impl Monitor {
                 return Ok(());
             }
             self.make_fault();
+            if self.has_takeovers() {
+                self.take_over();
+            }
             if self.recovers() {
                 unless_gone(self.recover())?;
             }
@@ -141,7 +151,7 @@ impl Monitor {
 
     /// How long nothing has to be done but to serve stops.
     fn patience(&self) -> Duration {
-        let urgent = self.recovers() || self.has_open_verdicts();
+        let urgent = self.recovers() || self.has_open_verdicts() || self.has_takeovers();
         let patience = Duration::from_millis(if urgent { URGENT_MS } else { WATCH_MS });
         self.fault_patience().map_or(patience, |p| p.min(patience))
     }
@@ -170,6 +180,10 @@ impl Monitor {
                 self.on_end(pid, End::Killed(signal));
                 return Ok(());
             }
+            Stop::Event(_, Event::Exit) if !self.threads.contains_key(&pid) => {
+                Stopped(pid).resume(0).ok();
+                return Ok(());
+            }
             _ if !self.threads.contains_key(&pid) => {
                 self.early.insert(pid);
                 return Ok(());
@@ -177,6 +191,7 @@ impl Monitor {
             Stop::Event(_, Event::Clone | Event::Fork | Event::Vfork) => self.on_birth(pid),
             Stop::Event(_, Event::Exec) => self.on_exec(pid),
             Stop::Event(_, Event::Seccomp) => self.on_call(pid),
+            Stop::Event(_, Event::Exit) => self.on_exit(pid),
             Stop::Event(_, Event::Stop(signal)) => self.on_group_stop(pid, signal),
             Stop::Signal(_, signal) => self.on_signal(pid, signal),
             Stop::Syscall(_) | Stop::Event(_, Event::Other(_)) => {
@@ -195,6 +210,7 @@ impl Monitor {
         for pid in self.processes.keys().chain(&self.early) {
             kill(*pid, libc::SIGKILL);
         }
+        self.bury_all();
     }
 }
 

@@ -21,7 +21,7 @@ impl Segment {
     ///
     /// # Errors
     /// When memory or descriptors are short.
-    pub fn new(replicas: u32, alive: u32, leader: u32) -> Result<Segment> {
+    pub fn new(replicas: u32, alive: u32, leader: u32, taken_over: bool) -> Result<Segment> {
         let file = memfd("geryon-log")?;
         file.set_len(SEGMENT_BYTES)
             .context("sizing the log segment")?;
@@ -50,6 +50,7 @@ impl Segment {
             (*h).replicas = replicas;
             (*h).alive = AtomicU32::new(alive);
             (*h).leader = AtomicU32::new(leader);
+            (*h).taken_over = AtomicU32::new(taken_over.into());
         }
         Ok(segment)
     }
@@ -128,6 +129,16 @@ impl Segment {
         maps.store(u64::MAX, Ordering::SeqCst);
         wake(maps.as_ptr().cast());
     }
+}
+
+/// Wake whoever sleeps on a word of the header.
+pub fn wake_half(word: &AtomicU32) {
+    wake(word.as_ptr());
+}
+
+/// Wake whoever sleeps on a word of a ring.
+pub fn wake_word(word: &AtomicU64) {
+    wake(word.as_ptr().cast());
 }
 
 fn wake(word: *mut u32) {

@@ -38,6 +38,8 @@ pub struct Identity {
     pub verify: u32,
     /// Time stamp counter ticks in 2^20 ns.
     pub tsc_mult: u64,
+    /// Process id that the program knows.
+    pub shown: u32,
 }
 
 /// A process at the end of its exec, ready to have calls injected.
@@ -157,14 +159,13 @@ impl Installer<'_> {
     /// Fill the private structure and the first thread's block.
     fn identify(&mut self, id: Identity) -> Result<()> {
         let m = self.memory;
-        let pid = self.tracee.0 as u32;
         let word32 = |at: u64, v: u32| m.write(at, &v.to_le_bytes());
         word32(private_field!(version), ABI_VERSION)?;
         word32(private_field!(replicas), id.replicas)?;
         word32(private_field!(verify), id.verify)?;
         word32(private_field!(serial), u32::from(id.serial))?;
         word32(private_field!(shares_files), 1)?;
-        word32(private_field!(shown_pid), pid)?;
+        word32(private_field!(shown_pid), id.shown)?;
         m.set_word(private_field!(tsc_mult), id.tsc_mult)?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
         word32(private_field!(cores), cores)?;
@@ -176,7 +177,7 @@ impl Installer<'_> {
         let block = block_address(0);
         m.set_word(block + block_field!(this), block)?;
         m.set_word(block + block_field!(stack_top), block + BLOCK_BYTES)?;
-        word32(block + block_field!(shown_tid), pid)?;
+        word32(block + block_field!(shown_tid), id.shown)?;
         self.start.gs_base = block;
         self.tracee.set_regs(&self.start)?;
         Ok(())

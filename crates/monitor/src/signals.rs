@@ -130,6 +130,11 @@ fn block_of(gs_base: u64) -> Option<u64> {
         .then_some(gs_base)
 }
 
+/// The thread group of the thread whose GS base is given.
+pub fn slot_of(gs_base: u64) -> Option<u32> {
+    block_of(gs_base).map(|b| ((b - BLOCKS_BASE) / BLOCK_BYTES) as u32)
+}
+
 impl Monitor {
     /// A signal is about to reach a replica's thread.
     pub(crate) fn on_signal(&mut self, tid: Pid, signal: i32) -> Result<()> {
@@ -158,6 +163,15 @@ impl Monitor {
             // A follower's signals come from the log.
             return Ok(tracee.resume(0)?);
         }
+        let adopted = self.groups.get(&group).is_some_and(|g| g.adopted);
+        let info = if adopted && signal == libc::SIGCHLD {
+            match self.child_signal(pid, &info) {
+                Some(info) => info,
+                None => return Ok(tracee.resume(0)?),
+            }
+        } else {
+            info
+        };
         match disposition(pid, signal) {
             Disposition::Ignored => tracee.resume(0)?,
             Disposition::Stops => tracee.resume(signal)?,

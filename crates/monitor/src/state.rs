@@ -3,7 +3,7 @@
 mod group;
 mod process;
 
-pub use group::{Crash, Group, GroupId, ReportWords, Reported};
+pub use group::{Crash, Group, GroupId, Name, ReportWords, Reported};
 pub use process::{End, Process, Thread};
 
 use crate::image::Image;
@@ -12,6 +12,7 @@ use crate::journal::Journal;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::Wanted;
+use crate::takeover::Ended;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_symbols::Symbolizer;
@@ -50,6 +51,12 @@ pub struct Monitor {
     pub journal: Journal,
     /// The fault that is to be made.
     pub injection: Option<Injection>,
+    /// A process of the run goes on in another replica than it began in.
+    pub taken_over: bool,
+    /// Processes of the program that have ended and that their parents may still wait for.
+    pub ended: Vec<Ended>,
+    /// Processes that were killed because their replica had lost a leader.
+    pub deposed: HashSet<Pid>,
     /// How long the source of the last copy stood still.
     pub pause: Duration,
     /// Replicas that are to be made anew.

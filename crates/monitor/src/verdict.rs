@@ -35,11 +35,11 @@ struct Ballot {
 
 impl Ballot {
     /// Who is to blame for what `replica` reported; None as long as others may still say more.
-    fn blame(self, replica: usize, expired: bool) -> Option<Blame> {
+    fn blame(self, replica: usize, leader: usize, expired: bool) -> Option<Blame> {
         if self.total >= NAMING && is_majority(self.with_leader, self.total) {
             Some(Blame::Follower(replica))
         } else if self.total >= NAMING && is_majority(self.against_leader, self.total) {
-            Some(Blame::Leader)
+            Some(Blame::Leader(leader))
         } else if self.total < NAMING || self.silent == 0 || expired {
             Some(Blame::Unnamed)
         } else {
@@ -89,7 +89,7 @@ impl Monitor {
 
     /// Decide the oldest report of a group, if it can be decided.
     pub(crate) fn judge_reports(&mut self, id: GroupId, limit: Duration) {
-        let Some(g) = self.groups.get(&id) else {
+        let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
             return;
         };
         let Some(first) = g.reports.first().cloned() else {
@@ -101,7 +101,7 @@ impl Monitor {
             return;
         };
         let total = ballot.total;
-        let Some(blame) = ballot.blame(first.replica, first.when.elapsed() > limit) else {
+        let Some(blame) = ballot.blame(first.replica, leader, first.when.elapsed() > limit) else {
             return;
         };
         let (verdict, consequence) = match blame {
@@ -109,9 +109,9 @@ impl Monitor {
                 format!("replica {} of {total} is outvoted", r + 1),
                 format!("going on with {} replicas", living - 1),
             ),
-            Blame::Leader => (
-                format!("replica {} (the leader) of {total} is outvoted", leader + 1),
-                "stopped: taking over from an outvoted leader is not implemented yet".to_owned(),
+            Blame::Leader(r) => (
+                format!("replica {} (the leader) of {total} is outvoted", r + 1),
+                "another one takes over".to_owned(),
             ),
             Blame::Unnamed => (
                 format!("{total} replicas differ, and no majority says who is wrong"),
@@ -120,8 +120,7 @@ impl Monitor {
             ),
         };
         let outvoted = match blame {
-            Blame::Follower(r) => Some(r),
-            Blame::Leader => Some(leader),
+            Blame::Follower(r) | Blame::Leader(r) => Some(r),
             Blame::Unnamed => None,
         };
         let text = self.describe(id, &first, &verdict, outvoted);
@@ -178,13 +177,13 @@ mod tests {
             against_leader,
             silent,
         };
-        ballot.blame(7, false)
+        ballot.blame(7, 0, false)
     }
 
     #[test]
     fn a_majority_names_the_one_that_is_wrong() {
         assert_eq!(blame(3, 2, 1), Some(Blame::Follower(7)));
-        assert_eq!(blame(3, 1, 2), Some(Blame::Leader));
+        assert_eq!(blame(3, 1, 2), Some(Blame::Leader(0)));
         assert_eq!(blame(5, 3, 1), Some(Blame::Follower(7)));
         assert_eq!(blame(5, 2, 2), None);
     }
@@ -203,11 +202,11 @@ mod tests {
             against_leader: 1,
             silent: 1,
         };
-        assert_eq!(ballot.blame(7, true), Some(Blame::Unnamed));
+        assert_eq!(ballot.blame(7, 0, true), Some(Blame::Unnamed));
         let all_spoke = Ballot {
             silent: 0,
             ..ballot
         };
-        assert_eq!(all_spoke.blame(7, false), Some(Blame::Unnamed));
+        assert_eq!(all_spoke.blame(7, 0, false), Some(Blame::Unnamed));
     }
 }

@@ -25,6 +25,8 @@ pub const STUCK: Duration = Duration::from_secs(4);
 const UNDECIDED: Duration = Duration::from_secs(10);
 /// A thread may use this much more processor time than its leader did, before it counts as hung.
 const SPARE_TICKS: u64 = 1_000;
+/// A free turn is taken at once.
+const STARVED_ROUNDS: u32 = 6;
 /// What is said of a replica that uses processor time and comes to nothing.
 const ENDLESS: &str = "computes without end where the others went on";
 
@@ -47,6 +49,8 @@ struct Seen {
     ticks: u64,
     /// For how long it has done nothing.
     rested: Rested,
+    /// For how many rounds all its threads have waited for a turn that none of them has.
+    starved: u32,
 }
 
 impl Seen {
@@ -56,6 +60,7 @@ impl Seen {
             since: Instant::now(),
             ticks,
             rested: Rested::default(),
+            starved: 0,
         }
     }
 }
@@ -154,7 +159,7 @@ impl Monitor {
     }
 
     fn watch_group(&mut self, id: GroupId) {
-        let Some(g) = self.groups.get(&id) else {
+        let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
             return;
         };
         let leader = g.leader;
@@ -283,9 +288,19 @@ impl Monitor {
         if let Some(what) = verdict.filter(|_| deaf).or(seen.rested.stands_still()) {
             return Some(what);
         }
+        // Whoever has the turn runs, or waits for something else.
+        let none_has_it = lead.iter().any(|v| v.waiting == wait::TURN)
+            && lead
+                .iter()
+                .all(|v| matches!(v.waiting, wait::TURN | wait::KERNEL));
+        seen.starved = if none_has_it { seen.starved + 1 } else { 0 };
+        if seen.starved >= STARVED_ROUNDS {
+            return Some("waits for a turn that none of its threads has");
+        }
         if !waited_for {
             *seen = Seen {
                 rested: seen.rested,
+                starved: seen.starved,
                 ..Seen::now(events, ticks)
             };
         }

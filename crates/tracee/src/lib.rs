@@ -36,6 +36,7 @@ pub const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_TRACESECCOMP
+    | libc::PTRACE_O_TRACEEXIT
     | libc::PTRACE_O_EXITKILL;
 
 /// Attach to a process without stopping it.
@@ -188,7 +189,9 @@ impl Stopped {
                     _,
                     Event::Seccomp | Event::Clone | Event::Fork | Event::Vfork | Event::Stop(_),
                 ) => {}
-                end @ (Stop::Exited(..) | Stop::Killed(..)) => return Err(stop::ended(end)),
+                end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
+                    return Err(stop::ended(end));
+                }
                 other => return Err(Error::other(format!("unexpected stop {other:?}"))),
             }
         }
@@ -206,7 +209,9 @@ impl Stopped {
         self.resume_to_syscall()?;
         match stop::wait_for(self.0)? {
             Stop::Syscall(_) => Ok(()),
-            end @ (Stop::Exited(..) | Stop::Killed(..)) => Err(stop::ended(end)),
+            end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
+                Err(stop::ended(end))
+            }
             other => Err(Error::other(format!("unexpected stop {other:?}"))),
         }
     }
@@ -220,7 +225,9 @@ pub fn settle(pid: Pid) -> Result<()> {
     loop {
         match stop::wait_for(pid)? {
             Stop::Event(_, Event::Stop(_)) => return Ok(()),
-            end @ (Stop::Exited(..) | Stop::Killed(..)) => return Err(stop::ended(end)),
+            end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
+                return Err(stop::ended(end));
+            }
             // The rest of the injected call.
             _ => Stopped(pid).resume(0)?,
         }

@@ -21,6 +21,8 @@ pub enum Event {
     Seccomp,
     /// Stop of a seized thread: first stop, interrupt, or group stop (then with the signal).
     Stop(i32),
+    /// A thread is about to end: its registers and memory are still there.
+    Exit,
     /// Another event.
     Other(i32),
 }
@@ -68,6 +70,7 @@ impl Stop {
             libc::PTRACE_EVENT_VFORK => Stop::Event(pid, Event::Vfork),
             libc::PTRACE_EVENT_EXEC => Stop::Event(pid, Event::Exec),
             libc::PTRACE_EVENT_SECCOMP => Stop::Event(pid, Event::Seccomp),
+            libc::PTRACE_EVENT_EXIT => Stop::Event(pid, Event::Exit),
             libc::PTRACE_EVENT_STOP => Stop::Event(pid, Event::Stop(signal)),
             other => Stop::Event(pid, Event::Other(other)),
         }

@@ -1,5 +1,7 @@
 //! The operand in the program's memory: plain atomic accesses of any size.
 
+use crate::log::{is_cut, rewind};
+use crate::state::Here;
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use geryon_abi::layout::wait;
@@ -35,17 +37,25 @@ pub(super) fn exchange(address: u64, size: u8, old: u64, new: u64) -> u64 {
     }
 }
 
-/// Another thread's plain store (the release of a lock, say) has yet to come.
-pub(super) fn await_value(at: u64, size: u8, value: u64) {
+/// Another thread's plain store (the release of a lock, say) has yet to come. False when the log was
+/// cut off before the present record meanwhile.
+pub(super) fn await_value(mut b: Here, at: u64, size: u8, value: u64) -> bool {
     if load(at, size) == value {
-        return;
+        return true;
     }
+    b.standing = b.pos;
     announce(wait::VALUE, at, value);
     let mut patience = Patience::new();
     while load(at, size) != value {
         if patience.spend() {
+            if is_cut(b, b.pos) {
+                announce_end();
+                rewind(b, b.pos);
+                return false;
+            }
             patience = Patience::new();
         }
     }
     announce_end();
+    true
 }

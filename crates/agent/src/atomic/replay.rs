@@ -5,8 +5,8 @@ use super::compute::{apply, apply_cmpxchg, new_value};
 use super::decode::{Descriptor, Saved, compare_operands};
 use super::operand::{await_value, exchange, load};
 use super::site;
-use crate::clock::{advance, await_tick, of_address};
-use crate::log::{publish, put, remember, take, view};
+use crate::clock::{advance, await_tick_at, of_address};
+use crate::log::{peek, publish, put, remember, take, view};
 use crate::state::block;
 use crate::stop::diverged;
 use core::sync::atomic::Ordering;
@@ -36,16 +36,18 @@ pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
     };
     let failed = compares && expected != seen;
     let now = slot.clock.load(Ordering::Relaxed);
-    if !failed {
-        slot.clock.store(now.wrapping_add(1), Ordering::Relaxed);
-    }
-    slot.leave();
     let w = word(kind::ATOMIC, if failed { FAILED } else { 0 }, site(d), now);
     put(b, w);
     put(b, expected);
     put(b, seen);
     remember(b, w);
+    // Before the next tick can be taken: whoever takes it must find this one in the log, should the
+    // leader be lost.
     publish(b);
+    if !failed {
+        slot.clock.store(now.wrapping_add(1), Ordering::Relaxed);
+    }
+    slot.leave();
     if compares {
         apply_cmpxchg(d, s, expected, seen)
     } else {
@@ -53,13 +55,36 @@ pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
     }
 }
 
-pub(super) fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
+/// As the leader did. False when this replica leads by now, and nothing was done.
+pub(super) fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> bool {
+    loop {
+        match step(s, d, at, compares) {
+            Step::Done => return true,
+            Step::Leads => return false,
+            Step::Again => {}
+        }
+    }
+}
+
+/// What came of an attempt to follow.
+enum Step {
+    /// The instruction is done.
+    Done,
+    /// This replica leads by now.
+    Leads,
+    /// The record was none of a leader that counts.
+    Again,
+}
+
+fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
     let mut b = block();
-    let mut w = view(b, 0);
-    while kind_of(w) == kind::SIGNAL {
+    let Some(w) = peek(b) else {
+        return Step::Leads;
+    };
+    if kind_of(w) == kind::SIGNAL {
         take(b, 1);
         crate::raise::follow_signal_here(b, w);
-        w = view(b, 0);
+        return Step::Again;
     }
     if kind_of(w) != kind::ATOMIC || short_of(w) != site(d) {
         let ours = [
@@ -78,6 +103,7 @@ pub(super) fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
             why::KIND
         };
         diverged(code, b.pos, ours);
+        return Step::Again;
     }
     let (expected, seen) = (view(b, 1), view(b, 2));
     b.verified = b.pos + 1;
@@ -92,12 +118,16 @@ pub(super) fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
                 b.pos - 3,
                 [w, mine, seen, at, d.site, 0, 0, 0],
             );
+            return Step::Again;
         }
-        return apply_cmpxchg(d, s, mine, seen);
+        apply_cmpxchg(d, s, mine, seen);
+        return Step::Done;
     }
     let clock = &of_address(at).clock;
     let tick = low_of(w);
-    await_tick(clock, tick);
+    if !await_tick_at(b, b.pos, clock, tick) {
+        return Step::Again;
+    }
     if compares {
         let (mine, new) = compare_operands(s, d);
         if mine != expected {
@@ -105,20 +135,28 @@ pub(super) fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
             // program's loop comes again with the value that is there now.
             let now = load(at, d.size);
             if now != mine {
-                return apply_cmpxchg(d, s, mine, now);
+                apply_cmpxchg(d, s, mine, now);
+                return Step::Done;
             }
         }
-        await_value(at, d.size, mine);
-        while exchange(at, d.size, mine, new) != mine {
-            await_value(at, d.size, mine);
+        loop {
+            if !await_value(b, at, d.size, mine) {
+                return Step::Again;
+            }
+            if exchange(at, d.size, mine, new) == mine {
+                break;
+            }
         }
         take(b, 3);
         remember(b, w);
         advance(clock, tick.wrapping_add(1));
-        return apply_cmpxchg(d, s, mine, mine);
+        apply_cmpxchg(d, s, mine, mine);
+        return Step::Done;
     }
     loop {
-        await_value(at, d.size, seen);
+        if !await_value(b, at, d.size, seen) {
+            return Step::Again;
+        }
         if exchange(at, d.size, seen, new_value(d, s, seen)) == seen {
             break;
         }
@@ -127,4 +165,5 @@ pub(super) fn follow(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
     remember(b, w);
     advance(clock, tick.wrapping_add(1));
     apply(d, s, seen);
+    Step::Done
 }

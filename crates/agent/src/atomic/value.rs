@@ -117,25 +117,25 @@ fn value(which: u64) -> u64 {
         return if which == 2 { random() } else { ticks() };
     }
     let ours = word(kind::VALUE, which as u8 + 1, 0xffff, 0);
-    if leads() {
-        let v = if which == 2 { random() } else { ticks() };
-        put(b, ours);
-        put(b, v);
-        remember(b, ours);
-        publish(b);
-        v
-    } else {
-        let mut w = first(b);
-        while kind_of(w) == kind::SIGNAL {
+    while !leads()
+        && let Some(w) = first(b)
+    {
+        if kind_of(w) == kind::SIGNAL {
             crate::raise::follow_signal_here(b, w);
-            w = first(b);
+            continue;
         }
         remember(b, w);
-        if w != ours {
-            diverged(why::KIND, b.pos - 1, plain(ours));
+        if w == ours {
+            return get(b);
         }
-        get(b)
+        diverged(why::KIND, b.pos - 1, plain(ours));
     }
+    let v = if which == 2 { random() } else { ticks() };
+    put(b, ours);
+    put(b, v);
+    remember(b, ours);
+    publish(b);
+    v
 }
 
 fn random() -> u64 {

@@ -3,10 +3,10 @@
 use super::compute::ZF;
 use super::decode::{Descriptor, Saved};
 use super::site;
-use crate::clock::{advance, await_tick, of_address};
+use crate::clock::{advance, await_tick_at, of_address};
 use crate::log::{first, get, publish, put, remember};
 use crate::state::{block, leads};
-use crate::stop::diverged;
+use crate::stop::{diverged, diverged_for_good};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
 use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
@@ -34,27 +34,30 @@ pub(super) fn wide(s: &mut Saved, d: &Descriptor, at: u64) {
         }
         ok != 0
     };
-    if leads() {
-        slot.enter();
-        let ok = perform(s);
-        let now = slot.clock.load(Ordering::Relaxed);
-        slot.clock.store(now.wrapping_add(1), Ordering::Relaxed);
-        slot.leave();
-        let w = word(kind::ATOMIC, 0, site(d), now);
-        put(b, w);
-        put(b, ok as u64);
-        put(b, if ok { 0 } else { s.r[0] });
+    while !leads()
+        && let Some(w) = first(b)
+    {
+        if kind_of(w) == kind::SIGNAL {
+            crate::raise::follow_signal_here(b, w);
+            continue;
+        }
         remember(b, w);
-        publish(b);
-        return;
-    }
-    let mut w = first(b);
-    while kind_of(w) == kind::SIGNAL {
-        crate::raise::follow_signal_here(b, w);
-        w = first(b);
-    }
-    remember(b, w);
-    if kind_of(w) != kind::ATOMIC || short_of(w) != site(d) {
+        if kind_of(w) == kind::ATOMIC && short_of(w) == site(d) {
+            let (ok, low) = (get(b), get(b));
+            if !await_tick_at(b, b.pos - 3, &slot.clock, low_of(w)) {
+                continue;
+            }
+            let mine = perform(s);
+            advance(&slot.clock, low_of(w).wrapping_add(1));
+            if mine as u64 != ok || (!mine && s.r[0] != low) {
+                diverged_for_good(
+                    why::OUTCOME,
+                    b.pos - 3,
+                    [w, mine as u64, s.r[0], at, d.site, 0, 0, 0],
+                );
+            }
+            return;
+        }
         diverged(
             why::SITE,
             b.pos - 1,
@@ -70,15 +73,15 @@ pub(super) fn wide(s: &mut Saved, d: &Descriptor, at: u64) {
             ],
         );
     }
-    let (ok, low) = (get(b), get(b));
-    await_tick(&slot.clock, low_of(w));
-    let mine = perform(s);
-    advance(&slot.clock, low_of(w).wrapping_add(1));
-    if mine as u64 != ok || (!mine && s.r[0] != low) {
-        diverged(
-            why::OUTCOME,
-            b.pos - 3,
-            [w, mine as u64, s.r[0], at, d.site, 0, 0, 0],
-        );
-    }
+    slot.enter();
+    let ok = perform(s);
+    let now = slot.clock.load(Ordering::Relaxed);
+    let w = word(kind::ATOMIC, 0, site(d), now);
+    put(b, w);
+    put(b, ok as u64);
+    put(b, if ok { 0 } else { s.r[0] });
+    remember(b, w);
+    publish(b);
+    slot.clock.store(now.wrapping_add(1), Ordering::Relaxed);
+    slot.leave();
 }

@@ -1,6 +1,6 @@
 //! Barriers: all wait in every replica; who is told that it was the last is the leader's choice.
 
-use super::ordered::{expect, hash16, log_word, next, suspended};
+use super::ordered::{expect, hash16, log_word, suspended};
 use crate::state::{block, leads};
 use geryon_abi::hooks as id;
 use geryon_abi::record::{kind, low_of, word};
@@ -8,17 +8,16 @@ use geryon_abi::record::{kind, low_of, word};
 pub(super) extern "C" fn barrier_wait(l: u64) -> i32 {
     let b = block();
     let r = suspended(b, id::BARRIER_WAIT, l, 0, 0, 0);
-    if leads() {
-        log_word(
-            b,
-            word(kind::OUTCOME, id::BARRIER_WAIT as u8, hash16(l), r as u32),
-        );
-        r
-    } else {
-        let w = next(b);
-        expect(b, w, l, id::BARRIER_WAIT);
-        low_of(w) as i32
+    if !leads()
+        && let Some(w) = expect(b, l, id::BARRIER_WAIT)
+    {
+        return low_of(w) as i32;
     }
+    log_word(
+        b,
+        word(kind::OUTCOME, id::BARRIER_WAIT as u8, hash16(l), r as u32),
+    );
+    r
 }
 
 pub(super) extern "C" fn barrier_destroy(l: u64) -> i32 {

@@ -1,25 +1,25 @@
 //! Mutexes. One of an ordinary kind is taken in line when nobody has it, and carries its own
 //! clock; a robust or priority-inheriting one holds thread ids, which the kernel would compare.
 
-use super::ordered::{acquire, expect, hash16, log_word, next, suspended, tick, word_at};
-use crate::clock::{advance, await_tick, of_address};
+use super::ordered::{Clock, acquire, expect, hash16, hashed, log_tick, suspended, word_at};
+use crate::clock::{advance, await_tick};
 use crate::state::{block, leads, private};
 use crate::wait::{Patience, announce, announce_end};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 use geryon_abi::hooks as id;
 use geryon_abi::layout::wait;
 use geryon_abi::record::{kind, kind_of, low_of, word};
 
-/// The clock of a mutex, and whether the holder alone advances it.
+/// The clock of a mutex: of an ordinary one, in a field that the holder alone writes.
 #[inline(always)]
-pub(super) fn mutex_clock(m: u64) -> (&'static AtomicU32, bool) {
+pub(super) fn mutex_clock(m: u64) -> Clock {
     const KIND: u64 = 16;
     const LIST: u64 = 24;
     const ROBUST_PI_PP: u32 = 16 | 32 | 64;
     if word_at(m + KIND).load(Ordering::Relaxed) & ROBUST_PI_PP == 0 {
-        (word_at(m + LIST), true)
+        (word_at(m + LIST), None)
     } else {
-        (&of_address(m).clock, false)
+        hashed(m)
     }
 }
 
@@ -88,25 +88,30 @@ fn own_tid(offset: u64) -> u32 {
 
 pub(super) extern "C" fn mutex_lock(m: u64) -> i32 {
     let b = block();
-    if leads() {
-        if take_plain(m) {
-            let t = tick(word_at(m + 24), true);
-            log_word(b, word(kind::LOCK, id::MUTEX_LOCK as u8, hash16(m), t));
+    if !leads() && word_at(m + 16).load(Ordering::Relaxed) == 0 {
+        while let Some(w) = expect(b, m, id::MUTEX_LOCK) {
+            if kind_of(w) == kind::OUTCOME {
+                return low_of(w) as i32;
+            }
+            let t = low_of(w);
+            let clock = word_at(m + 24);
+            if !await_tick(b, clock, t) {
+                continue;
+            }
+            if take_plain(m) {
+                advance(clock, t.wrapping_add(1));
+                return 0;
+            }
+            b.midway.store(1, Ordering::Release);
+            suspended(b, id::MUTEX_LOCK, m, 0, 0, 0);
+            advance(clock, t.wrapping_add(1));
+            b.midway.store(0, Ordering::Release);
             return 0;
         }
-    } else if word_at(m + 16).load(Ordering::Relaxed) == 0 {
-        let w = next(b);
-        expect(b, w, m, id::MUTEX_LOCK);
-        if kind_of(w) == kind::OUTCOME {
-            return low_of(w) as i32;
-        }
-        let t = low_of(w);
-        let clock = word_at(m + 24);
-        await_tick(clock, t);
-        if !take_plain(m) {
-            suspended(b, id::MUTEX_LOCK, m, 0, 0, 0);
-        }
-        advance(clock, t.wrapping_add(1));
+    }
+    if leads() && take_plain(m) {
+        let record = |t| word(kind::LOCK, id::MUTEX_LOCK as u8, hash16(m), t);
+        log_tick(b, (word_at(m + 24), None), record, None);
         return 0;
     }
     acquire(id::MUTEX_LOCK, id::MUTEX_LOCK, m, mutex_clock(m), [0; 3])

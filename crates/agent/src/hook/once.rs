@@ -1,6 +1,6 @@
 //! pthread_once: which thread runs the initialiser is the leader's outcome.
 
-use super::ordered::{expect, hash16, log_word, next, word_at};
+use super::ordered::{expect, hash16, log_word, word_at};
 use crate::gate::on_user_stack;
 use crate::state::{block, leads};
 use crate::wait::{Patience, announce, announce_end, wake_at};
@@ -16,7 +16,12 @@ pub(super) extern "C" fn once(control: u64, run: u64) -> i32 {
     const DONE: u32 = 2;
     let b = block();
     let c = word_at(control);
-    let runner = if leads() {
+    let followed = if leads() {
+        None
+    } else {
+        expect(b, control, id::ONCE)
+    };
+    let runner = if followed.is_none() {
         let mut mine = false;
         let mut patience = Patience::new();
         while c.load(Ordering::Acquire) & DONE == 0 {
@@ -36,9 +41,7 @@ pub(super) extern "C" fn once(control: u64, run: u64) -> i32 {
         );
         mine
     } else {
-        let w = next(b);
-        expect(b, w, control, id::ONCE);
-        let mine = low_of(w) == 1;
+        let mine = followed.is_some_and(|w| low_of(w) == 1);
         let mut patience = Patience::new();
         announce(wait::VALUE, control, DONE as u64);
         while !mine && c.load(Ordering::Acquire) & DONE == 0 {

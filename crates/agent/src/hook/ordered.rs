@@ -2,9 +2,9 @@
 //! tick; a follower waits for that tick, or is told the outcome.
 
 use super::mutex::prepare_owned;
-use crate::clock::{advance, await_tick, of_address};
+use crate::clock::{Slot, advance, await_tick, of_address};
 use crate::gate::on_user_stack;
-use crate::log::{get, publish, put, remember, verified};
+use crate::log::{get_first, publish, put, remember, verified};
 use crate::raise;
 use crate::state::{Here, block, leads, private};
 use crate::stop::diverged;
@@ -17,6 +17,17 @@ const EOWNERDEAD: i32 = 130;
 const EINTR: i32 = 4;
 /// Bit of a LOCK record's detail: the call returned EOWNERDEAD.
 const OWNER_DIED: u8 = 0x80;
+
+/// The clock of an object, with the lock that excludes other users of it; None when nobody else can
+/// be at it, because what it orders is held.
+pub(super) type Clock = (&'static AtomicU32, Option<&'static Slot>);
+
+/// The hashed clock of an object.
+#[inline(always)]
+pub(super) fn hashed(object: u64) -> Clock {
+    let slot = of_address(object);
+    (&slot.clock, Some(slot))
+}
 
 /// Call the original of a hooked function, on the user's stack.
 #[inline(always)]
@@ -51,15 +62,29 @@ pub(super) fn word_at(address: u64) -> &'static AtomicU32 {
     unsafe { &*(address as *const AtomicU32) }
 }
 
-/// Leader: read the clock and advance it.
+/// Leader: log the tick that the clock shows, with `rest` behind it, and advance the clock. In this
+/// order: whoever takes the next tick must find this one in the log, should the leader be lost.
 #[inline(always)]
-pub(super) fn tick(clock: &AtomicU32, alone: bool) -> u32 {
-    if alone {
-        let t = clock.load(Ordering::Relaxed);
-        clock.store(t.wrapping_add(1), Ordering::Relaxed);
-        t
-    } else {
-        clock.fetch_add(1, Ordering::AcqRel)
+pub(super) fn log_tick(
+    b: Here,
+    (clock, section): Clock,
+    record: impl Fn(u32) -> u64,
+    rest: Option<u64>,
+) {
+    if let Some(s) = section {
+        s.enter();
+    }
+    let t = clock.load(Ordering::Relaxed);
+    let w = record(t);
+    put(b, w);
+    if let Some(r) = rest {
+        put(b, r);
+    }
+    remember(b, w);
+    publish(b);
+    clock.store(t.wrapping_add(1), Ordering::Release);
+    if let Some(s) = section {
+        s.leave();
     }
 }
 
@@ -70,105 +95,129 @@ pub(super) fn log_word(b: Here, w: u64) {
     publish(b);
 }
 
-/// Follower: the next record of a hooked function; signals that come first run here.
+/// Follower: the next record of a hooked function; signals that come first run here. None when this
+/// replica leads by now.
 #[inline(always)]
-pub(super) fn next(b: Here) -> u64 {
+pub(super) fn next(b: Here) -> Option<u64> {
     loop {
-        let w = get(b);
+        let w = get_first(b)?;
         if kind_of(w) != kind::SIGNAL {
             remember(b, w);
-            return w;
+            return Some(w);
         }
         raise::follow_signal_here(b, w);
     }
 }
 
-/// Follower: the record `w` must be one of this function and this object.
-pub(super) fn expect(b: Here, w: u64, object: u64, hook: u16) {
-    let k = kind_of(w);
-    if k != kind::LOCK && k != kind::OUTCOME {
-        differs(why::KIND, b, object, hook);
+/// Follower: the next record, which must be one of this function and this object.
+#[inline(always)]
+pub(super) fn expect(b: Here, object: u64, hook: u16) -> Option<u64> {
+    loop {
+        let w = next(b)?;
+        let k = kind_of(w);
+        if k != kind::LOCK && k != kind::OUTCOME {
+            differs(why::KIND, b, object, hook);
+        } else if short_of(w) != hash16(object) || detail_of(w) & !OWNER_DIED != hook as u8 {
+            differs(why::SITE, b, object, hook);
+        } else {
+            verified(b);
+            return Some(w);
+        }
     }
-    if short_of(w) != hash16(object) || detail_of(w) & !OWNER_DIED != hook as u8 {
-        differs(why::SITE, b, object, hook);
-    }
-    verified(b);
 }
 
 /// Out of line, so that only who differs puts the event together.
 #[cold]
 #[inline(never)]
-fn differs(code: u32, b: Here, object: u64, hook: u16) -> ! {
+fn differs(code: u32, b: Here, object: u64, hook: u16) {
     let ours = word(kind::LOCK, hook as u8, hash16(object), 0);
-    diverged(code, b.pos - 1, [ours, object, 0, 0, 0, 0, 0, 0])
+    diverged(code, b.pos - 1, [ours, object, 0, 0, 0, 0, 0, 0]);
+}
+
+/// Follower: acquire at the leader's tick, or fail as the leader did. None when this replica leads
+/// by now.
+#[inline(always)]
+pub(super) fn follow(b: Here, hook: u16, sure: u16, object: u64, clock: &AtomicU32) -> Option<i32> {
+    loop {
+        let w = expect(b, object, hook)?;
+        if kind_of(w) == kind::OUTCOME {
+            return Some(low_of(w) as i32);
+        }
+        let t = low_of(w);
+        if !await_tick(b, clock, t) {
+            continue;
+        }
+        if sure == id::MUTEX_LOCK {
+            prepare_owned(object, detail_of(w) & OWNER_DIED != 0);
+        }
+        b.midway.store(1, Ordering::Release);
+        let r = suspended(b, sure, object, 0, 0, 0);
+        advance(clock, t.wrapping_add(1));
+        b.midway.store(0, Ordering::Release);
+        return Some(r);
+    }
 }
 
 /// An operation that acquires, fails or times out.
 #[inline(always)]
-pub(super) fn acquire(
-    hook: u16,
-    sure: u16,
-    object: u64,
-    clock: (&AtomicU32, bool),
-    a: [u64; 3],
-) -> i32 {
+pub(super) fn acquire(hook: u16, sure: u16, object: u64, clock: Clock, a: [u64; 3]) -> i32 {
     let b = block();
-    if leads() {
-        let r = suspended(b, hook, object, a[0], a[1], a[2]);
-        if r == 0 || r == EOWNERDEAD {
-            let t = tick(clock.0, clock.1);
-            let died = if r == 0 { 0 } else { OWNER_DIED };
-            log_word(b, word(kind::LOCK, hook as u8 | died, hash16(object), t));
-        } else {
-            log_word(b, word(kind::OUTCOME, hook as u8, hash16(object), r as u32));
-        }
-        r
+    if !leads()
+        && let Some(r) = follow(b, hook, sure, object, clock.0)
+    {
+        return r;
+    }
+    let r = suspended(b, hook, object, a[0], a[1], a[2]);
+    if r == 0 || r == EOWNERDEAD {
+        let died = if r == 0 { 0 } else { OWNER_DIED };
+        let record = |t| word(kind::LOCK, hook as u8 | died, hash16(object), t);
+        log_tick(b, clock, record, None);
     } else {
-        let w = next(b);
-        expect(b, w, object, hook);
+        log_word(b, word(kind::OUTCOME, hook as u8, hash16(object), r as u32));
+    }
+    r
+}
+
+/// Follower: the same for functions that return -1 and set errno.
+pub(super) fn follow_errno(b: Here, hook: u16, sure: u16, object: u64) -> Option<i32> {
+    let clock = hashed(object).0;
+    loop {
+        let w = expect(b, object, hook)?;
         if kind_of(w) == kind::OUTCOME {
-            return low_of(w) as i32;
+            if let Some(p) = errno() {
+                p.store(low_of(w), Ordering::Relaxed);
+            }
+            return Some(-1);
         }
         let t = low_of(w);
-        await_tick(clock.0, t);
-        if sure == id::MUTEX_LOCK {
-            prepare_owned(object, detail_of(w) & OWNER_DIED != 0);
+        if !await_tick(b, clock, t) {
+            continue;
         }
-        let r = suspended(b, sure, object, 0, 0, 0);
-        advance(clock.0, t.wrapping_add(1));
-        r
+        b.midway.store(1, Ordering::Release);
+        while suspended(b, sure, object, 0, 0, 0) != 0 {}
+        advance(clock, t.wrapping_add(1));
+        b.midway.store(0, Ordering::Release);
+        return Some(0);
     }
 }
 
 /// The same for functions that return -1 and set errno.
 pub(super) fn acquire_errno(hook: u16, sure: u16, object: u64, a: [u64; 3]) -> i32 {
     let b = block();
-    let clock = &of_address(object).clock;
-    if leads() {
-        let r = suspended(b, hook, object, a[0], a[1], a[2]);
-        if r == 0 {
-            let t = tick(clock, false);
-            log_word(b, word(kind::LOCK, hook as u8, hash16(object), t));
-        } else {
-            let e = errno().map_or(EINTR, |p| p.load(Ordering::Relaxed) as i32);
-            log_word(b, word(kind::OUTCOME, hook as u8, hash16(object), e as u32));
-        }
-        r
-    } else {
-        let w = next(b);
-        expect(b, w, object, hook);
-        if kind_of(w) == kind::OUTCOME {
-            if let Some(p) = errno() {
-                p.store(low_of(w), Ordering::Relaxed);
-            }
-            return -1;
-        }
-        let t = low_of(w);
-        await_tick(clock, t);
-        while suspended(b, sure, object, 0, 0, 0) != 0 {}
-        advance(clock, t.wrapping_add(1));
-        0
+    if !leads()
+        && let Some(r) = follow_errno(b, hook, sure, object)
+    {
+        return r;
     }
+    let r = suspended(b, hook, object, a[0], a[1], a[2]);
+    if r == 0 {
+        let record = |t| word(kind::LOCK, hook as u8, hash16(object), t);
+        log_tick(b, hashed(object), record, None);
+    } else {
+        let e = errno().map_or(EINTR, |p| p.load(Ordering::Relaxed) as i32);
+        log_word(b, word(kind::OUTCOME, hook as u8, hash16(object), e as u32));
+    }
+    r
 }
 
 pub(super) fn errno() -> Option<&'static AtomicU32> {

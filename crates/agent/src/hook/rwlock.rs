@@ -1,16 +1,18 @@
 //! Read-write locks: readers are ordered like writers, by a clock in the lock's padding.
 
 use super::PAST;
-use super::ordered::{acquire, hash16, log_word, original, suspended, tick, word_at};
+use super::ordered::{
+    Clock, acquire, follow, hash16, log_tick, log_word, original, suspended, word_at,
+};
+use crate::clock::of_address;
 use crate::state::{block, leads};
-use core::sync::atomic::AtomicU32;
 use geryon_abi::hooks as id;
 use geryon_abi::record::{kind, word};
 
 #[inline(always)]
-fn rw_clock(l: u64) -> (&'static AtomicU32, bool) {
+fn rw_clock(l: u64) -> Clock {
     const PAD3: u64 = 16;
-    (word_at(l + PAD3), false)
+    (word_at(l + PAD3), Some(of_address(l)))
 }
 
 macro_rules! rwlock {
@@ -44,25 +46,27 @@ pub(super) extern "C" fn rw_tryrdlock(l: u64) -> i32 {
             EBUSY
         };
     }
-    if leads() {
-        let r = suspended(b, id::RW_TIMEDRDLOCK, l, past, 0, 0);
-        if r == 0 {
-            let t = tick(rw_clock(l).0, false);
-            log_word(b, word(kind::LOCK, id::RW_TRYRDLOCK as u8, hash16(l), t));
-            return 0;
-        }
-        log_word(
-            b,
-            word(
-                kind::OUTCOME,
-                id::RW_TRYRDLOCK as u8,
-                hash16(l),
-                EBUSY as u32,
-            ),
-        );
-        return EBUSY;
+    let clock = rw_clock(l);
+    if !leads()
+        && let Some(r) = follow(b, id::RW_TRYRDLOCK, id::RW_RDLOCK, l, clock.0)
+    {
+        return r;
     }
-    acquire(id::RW_TRYRDLOCK, id::RW_RDLOCK, l, rw_clock(l), [0; 3])
+    if suspended(b, id::RW_TIMEDRDLOCK, l, past, 0, 0) == 0 {
+        let record = |t| word(kind::LOCK, id::RW_TRYRDLOCK as u8, hash16(l), t);
+        log_tick(b, clock, record, None);
+        return 0;
+    }
+    log_word(
+        b,
+        word(
+            kind::OUTCOME,
+            id::RW_TRYRDLOCK as u8,
+            hash16(l),
+            EBUSY as u32,
+        ),
+    );
+    EBUSY
 }
 
 pub(super) extern "C" fn rw_unlock(l: u64) -> i32 {

@@ -2,9 +2,9 @@
 
 use super::PAST;
 use super::ordered::{
-    acquire_errno, errno, expect, hash16, log_word, next, original, suspended, tick, word_at,
+    acquire_errno, errno, expect, follow_errno, hash16, hashed, log_tick, log_word, original,
+    suspended, word_at,
 };
-use crate::clock::of_address;
 use crate::state::{block, leads};
 use core::sync::atomic::Ordering;
 use geryon_abi::hooks as id;
@@ -31,17 +31,16 @@ pub(super) extern "C" fn sem_post(s: u64) -> i32 {
 
 pub(super) extern "C" fn sem_getvalue(s: u64, to: u64) -> i32 {
     let b = block();
-    if leads() {
-        let r = suspended(b, id::SEM_GETVALUE, s, to, 0, 0);
-        let v = word_at(to).load(Ordering::Relaxed);
-        log_word(b, word(kind::OUTCOME, id::SEM_GETVALUE as u8, hash16(s), v));
-        r
-    } else {
-        let w = next(b);
-        expect(b, w, s, id::SEM_GETVALUE);
+    if !leads()
+        && let Some(w) = expect(b, s, id::SEM_GETVALUE)
+    {
         word_at(to).store(low_of(w), Ordering::Relaxed);
-        0
+        return 0;
     }
+    let r = suspended(b, id::SEM_GETVALUE, s, to, 0, 0);
+    let v = word_at(to).load(Ordering::Relaxed);
+    log_word(b, word(kind::OUTCOME, id::SEM_GETVALUE as u8, hash16(s), v));
+    r
 }
 
 /// Replaced, not wrapped, like `rw_tryrdlock`.
@@ -61,14 +60,15 @@ pub(super) extern "C" fn sem_trywait(s: u64) -> i32 {
     if b.ordered == 0 {
         return attempt();
     }
-    if !leads() {
-        return acquire_errno(id::SEM_TRYWAIT, id::SEM_WAIT, s, [0; 3]);
+    if !leads()
+        && let Some(r) = follow_errno(b, id::SEM_TRYWAIT, id::SEM_WAIT, s)
+    {
+        return r;
     }
-    let clock = &of_address(s).clock;
     let r = suspended(b, id::SEM_TIMEDWAIT, s, past, 0, 0);
     if r == 0 {
-        let t = tick(clock, false);
-        log_word(b, word(kind::LOCK, id::SEM_TRYWAIT as u8, hash16(s), t));
+        let record = |t| word(kind::LOCK, id::SEM_TRYWAIT as u8, hash16(s), t);
+        log_tick(b, hashed(s), record, None);
         return 0;
     }
     if let Some(p) = errno() {

@@ -1,7 +1,6 @@
 //! Spin locks: ordered like mutexes, by a hashed clock, and never spun on in serial order.
 
-use super::ordered::{acquire, original};
-use crate::clock::of_address;
+use super::ordered::{acquire, hashed, original};
 use crate::state::block;
 use geryon_abi::hooks as id;
 
@@ -17,21 +16,9 @@ pub(super) extern "C" fn spin_lock(l: u64) -> i32 {
         }
         return 0;
     }
-    acquire(
-        id::SPIN_LOCK,
-        id::SPIN_LOCK,
-        l,
-        (&of_address(l).clock, false),
-        [0; 3],
-    )
+    acquire(id::SPIN_LOCK, id::SPIN_LOCK, l, hashed(l), [0; 3])
 }
 
 pub(super) extern "C" fn spin_trylock(l: u64) -> i32 {
-    acquire(
-        id::SPIN_TRYLOCK,
-        id::SPIN_LOCK,
-        l,
-        (&of_address(l).clock, false),
-        [0; 3],
-    )
+    acquire(id::SPIN_TRYLOCK, id::SPIN_LOCK, l, hashed(l), [0; 3])
 }

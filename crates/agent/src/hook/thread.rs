@@ -12,41 +12,53 @@ use geryon_abi::record::{kind, kind_of, low_of, word};
 /// The allocations inside are ordered like any other.
 pub(super) extern "C" fn create(thread: u64, attr: u64, start: u64, arg: u64) -> i32 {
     let b = block();
-    if leads() {
-        let t = LIFE.enter(b.this);
-        await_exits();
-        LIFE.tick();
-        log_word(b, word(kind::CREATE, 0, 0, t));
-        let r = original(id::CREATE, thread, attr, start, arg);
-        LIFE.leave();
-        r
-    } else {
-        let w = next(b);
-        let ours = word(kind::CREATE, 0, 0, 0);
-        same_kind(b.pos - 1, w, ours, [ours, thread, 0, 0, 0, 0, 0, 0]);
+    let ours = word(kind::CREATE, 0, 0, 0);
+    while !leads()
+        && let Some(w) = next(b)
+    {
+        if !same_kind(b.pos - 1, w, ours, [ours, thread, 0, 0, 0, 0, 0, 0]) {
+            continue;
+        }
         let t = low_of(w);
-        LIFE.await_turn(t);
+        if !LIFE.await_turn(b, t) {
+            continue;
+        }
         await_exits();
         LIFE.turn_done(t);
-        original(id::CREATE, thread, attr, start, arg)
+        return original(id::CREATE, thread, attr, start, arg);
     }
+    let t = LIFE.enter(b.this);
+    await_exits();
+    log_word(b, word(kind::CREATE, 0, 0, t));
+    LIFE.tick();
+    let r = original(id::CREATE, thread, attr, start, arg);
+    // A replica that has begun to lead inside has not entered.
+    if LIFE.held_by(b.this) {
+        LIFE.leave();
+    }
+    r
 }
 
 fn join(hook: u16, thread: u64, value: u64, a: [u64; 2]) -> i32 {
     let b = block();
-    if leads() {
-        let r = original(hook, thread, value, a[0], a[1]);
+    let log = |r: i32| {
         log_word(b, word(kind::OUTCOME, hook as u8, hash16(thread), r as u32));
-        return r;
+        r
+    };
+    if !leads()
+        && let Some(w) = peek(b)
+    {
+        let mut r = 0;
+        if kind_of(w) != kind::OUTCOME || low_of(w) == 0 {
+            // The leader's call succeeded; its atomics come first in the log. Wait as long as it takes.
+            r = original(id::CLOCKJOIN, thread, value, 0, 0);
+        }
+        return match expect(b, thread, hook) {
+            Some(w) => low_of(w) as i32,
+            None => log(r),
+        };
     }
-    let w = peek(b);
-    if kind_of(w) != kind::OUTCOME || low_of(w) == 0 {
-        // The leader's call succeeded; its atomics come first in the log. Wait as long as it takes.
-        original(id::CLOCKJOIN, thread, value, 0, 0);
-    }
-    let w = next(b);
-    expect(b, w, thread, hook);
-    low_of(w) as i32
+    log(original(hook, thread, value, a[0], a[1]))
 }
 
 pub(super) extern "C" fn tryjoin(thread: u64, value: u64) -> i32 {

@@ -8,10 +8,10 @@ use crate::gate::clone_thread;
 use crate::log::{get, publish, put, remember};
 use crate::raise;
 use crate::state::{Here, block, block_at, leads, private};
-use crate::stop::diverged;
+use crate::stop::diverged_for_good;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
-use geryon_abi::layout::{BLOCK_BYTES, MAX_THREADS, block_address, why};
+use geryon_abi::layout::{BLOCK_BYTES, MAX_THREADS, block_address, flight, repeat, wait, why};
 use geryon_abi::record::{kind, low_of, word};
 use geryon_abi::row::Row;
 
@@ -52,10 +52,8 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
     if b.suspend == 0 {
         b.ordered = orders() as u64;
     }
-    if leads() {
+    if leads() || !follow_birth(b, frame) {
         lead_birth(b, frame)
-    } else {
-        follow_birth(b, frame)
     }
 }
 
@@ -64,27 +62,37 @@ fn lead_birth(b: Here, frame: &mut Frame) {
     let inside = LIFE.held_by(b.this);
     let tick = LIFE.enter(b.this);
     let slot = (0..MAX_THREADS).find(|s| is_free(*s));
-    let result = slot.map_or(EAGAIN, |s| start(frame, s));
-    LIFE.tick();
+    let result = slot.map_or(EAGAIN, |s| start(frame, s, 0));
     let first = word(kind::BIRTH, 0, 0, tick);
     put(b, first);
     put(b, slot.unwrap_or(0) as u64);
     put(b, result as u64);
     remember(b, first);
     publish(b);
+    if let Some(s) = slot {
+        block_at(s).born.store(1, Ordering::Release);
+    }
+    LIFE.tick();
     if !inside {
         LIFE.leave();
     }
     frame.rax = result as u64;
 }
 
-fn follow_birth(b: Here, frame: &mut Frame) {
-    let at = b.pos;
-    let first = expect_plain(b, frame, word(kind::BIRTH, 0, 0, 0));
-    let (slot, result) = (get(b) as usize, get(b) as i64);
-    crate::log::verified(b);
-    let tick = low_of(first);
-    LIFE.await_turn(tick);
+/// False when this replica leads by now, and nothing was done.
+fn follow_birth(b: Here, frame: &mut Frame) -> bool {
+    let (at, slot, result, tick) = loop {
+        let Some(first) = expect_plain(b, frame, word(kind::BIRTH, 0, 0, 0)) else {
+            return false;
+        };
+        let (slot, result) = (get(b) as usize, get(b) as i64);
+        let at = b.pos - 3;
+        crate::log::verified(b);
+        let tick = low_of(first);
+        if LIFE.await_turn_at(b, at, tick) {
+            break (at, slot, result, tick);
+        }
+    };
     if result > 0 {
         await_free(slot);
         // Before the thread runs, as the kernel does it: it may be over, and its word cleared, when
@@ -92,9 +100,9 @@ fn follow_birth(b: Here, frame: &mut Frame) {
         if frame.rdi & CLONE_PARENT_SETTID != 0 {
             store_tid(frame.rdx, result as u32);
         }
-        let own = start(frame, slot);
+        let own = start(frame, slot, result as u32);
         if own < 0 {
-            diverged(
+            diverged_for_good(
                 why::LOCAL,
                 at,
                 [
@@ -112,10 +120,11 @@ fn follow_birth(b: Here, frame: &mut Frame) {
     }
     LIFE.turn_done(tick);
     frame.rax = result as u64;
+    true
 }
 
-/// Really create the thread, in every replica.
-fn start(frame: &Frame, slot: usize) -> i64 {
+/// Really create the thread, in every replica. `shown`: the id that its creator has been told.
+fn start(frame: &Frame, slot: usize, shown: u32) -> i64 {
     let mut child = *frame;
     child.rsp = frame.rsi;
     crate::wait::adapt(ALIVE.fetch_add(1, Ordering::Relaxed) + 1);
@@ -126,6 +135,10 @@ fn start(frame: &Frame, slot: usize) -> i64 {
         } else {
             !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID)
         };
+    block_at(slot).shown_tid = shown;
+    block_at(slot)
+        .born
+        .store((shown != 0) as u32, Ordering::Release);
     let result = start_in(&child, slot, keep, false);
     if result < 0 {
         block_at(slot).free.store(1, Ordering::Release);
@@ -156,6 +169,11 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.fault_rip = 0;
     new.altstack = [0; 3];
     new.vforked = vforked as u32;
+    new.flight.store(flight::NONE, Ordering::Relaxed);
+    new.given.store(0, Ordering::Relaxed);
+    new.repeatable = repeat::NOTHING;
+    new.midway.store(0, Ordering::Relaxed);
+    new.waiting.store(wait::NONE, Ordering::Relaxed);
     new.pending_count.store(0, Ordering::Relaxed);
     new.clear_tid = if state.rdi & CLONE_CHILD_CLEARTID != 0 && !vforked {
         state.r10

@@ -25,30 +25,35 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
         return crate::process::exit_group(frame, row);
     }
     let b = block();
-    if leads() {
-        raise::lead_signal_before(b, frame);
-        let tick = LIFE.enter(b.this);
-        announce_exit(b);
-        LIFE.tick();
-        let first = word(kind::DEATH, 0, 0, tick);
-        put(b, first);
-        remember(b, first);
-        publish(b);
-        LIFE.leave();
-        if crate::serial::active() {
-            crate::serial::release(b);
-        }
-    } else {
-        let first = expect_plain(b, frame, word(kind::DEATH, 0, 0, 0));
+    while !leads()
+        && let Some(first) = expect_plain(b, frame, word(kind::DEATH, 0, 0, 0))
+    {
         crate::log::verified(b);
         let tick = low_of(first);
-        LIFE.await_turn(tick);
+        if !LIFE.await_turn(b, tick) {
+            continue;
+        }
+        super::robust::release(b);
         announce_exit(b);
         tell_tail(b);
         LIFE.turn_done(tick);
         if crate::serial::active() {
             crate::serial::pause(b);
         }
+        gate::exit(b.this, frame.rdi)
+    }
+    raise::lead_signal_before(b, frame);
+    let tick = LIFE.enter(b.this);
+    super::robust::release(b);
+    announce_exit(b);
+    let first = word(kind::DEATH, 0, 0, tick);
+    put(b, first);
+    remember(b, first);
+    publish(b);
+    LIFE.tick();
+    LIFE.leave();
+    if crate::serial::active() {
+        crate::serial::release(b);
     }
     gate::exit(b.this, frame.rdi)
 }

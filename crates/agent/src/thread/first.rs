@@ -3,10 +3,13 @@
 use super::{CLONE_CHILD_SETTID, store_tid};
 use crate::compare::{plain, same_kind};
 use crate::gate::{real, rpc};
-use crate::log::{first as first_word, get, publish, put, remember, resume_stream};
+use crate::log::{first as first_word, get_first, publish, put, remember, resume_stream};
+use crate::promotion::has_taken_over;
 use crate::state::{Here, block, leads};
+use crate::wait::Patience;
+use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::rpc as number;
+use geryon_abi::layout::{repeat, rpc as number};
 use geryon_abi::record::{kind, low_of, word};
 
 const NR_GETTID: u64 = 186;
@@ -26,6 +29,11 @@ extern "C" fn geryon_thread_started(_block: u64) {
         greet(b);
         return;
     }
+    // Its birth comes first: whoever takes over must find it in the log.
+    let mut patience = Patience::new();
+    while b.born.load(Ordering::Acquire) == 0 {
+        patience.spend();
+    }
     resume_stream(leads());
     greet(b);
     // SAFETY: the creator put the frame there.
@@ -33,35 +41,50 @@ extern "C" fn geryon_thread_started(_block: u64) {
     if frame.rdi & CLONE_CHILD_SETTID != 0 {
         store_tid(frame.r10, b.shown_tid);
     }
+    geryon_first_turn();
+}
+
+/// The thread's first turn, where one runs at a time.
+#[unsafe(no_mangle)]
+extern "C" fn geryon_first_turn() {
+    let mut b = block();
     if crate::serial::active() {
-        if leads() {
-            crate::serial::acquire(b);
-            publish(b);
-        } else {
-            // A new thread always begins with a turn.
-            let w = get(b);
-            let ours = word(kind::TURN, 0, 0, 0);
-            same_kind(b.pos - 1, w, ours, plain(ours));
-            crate::serial::take(b, w);
+        // A new thread always begins with a turn.
+        let ours = word(kind::TURN, 0, 0, 0);
+        while !leads()
+            && let Some(w) = get_first(b)
+        {
+            if same_kind(b.pos - 1, w, ours, plain(ours)) && crate::serial::take(b, w) {
+                return;
+            }
         }
+        b.repeatable = repeat::FIRST_TURN;
+        b.call_start = b.pos;
+        crate::serial::acquire(b);
+        b.repeatable = repeat::NOTHING;
+        publish(b);
     }
 }
 
 /// The first record of a thread or process carries the id that the program sees.
 pub fn greet(mut b: Here) {
     b.own_tid = real(NR_GETTID, [0; 6]) as u32;
-    if leads() {
-        b.shown_tid = b.own_tid;
-        let first = word(kind::HELLO, 0, 0, b.own_tid);
-        put(b, first);
+    let ours = word(kind::HELLO, 0, 0, 0);
+    while !leads()
+        && let Some(first) = first_word(b)
+    {
         remember(b, first);
-        publish(b);
-    } else {
-        let at = b.pos;
-        let first = first_word(b);
-        remember(b, first);
-        let ours = word(kind::HELLO, 0, 0, 0);
-        same_kind(at, first, ours, plain(ours));
-        b.shown_tid = low_of(first);
+        if same_kind(b.pos - 1, first, ours, plain(ours)) {
+            b.shown_tid = low_of(first);
+            return;
+        }
     }
+    // What a former leader has told this thread's creator stays true.
+    if b.shown_tid == 0 || !has_taken_over() {
+        b.shown_tid = b.own_tid;
+    }
+    let first = word(kind::HELLO, 0, 0, b.shown_tid);
+    put(b, first);
+    remember(b, first);
+    publish(b);
 }

@@ -38,25 +38,17 @@ pub fn sigprocmask(frame: &mut Frame, row: &'static Row) {
         return;
     }
     let b = block();
-    if leads() {
-        raise::lead_signal_before(b, frame);
-        let digest = marshal::digest(row, &args);
-        let result = real(row.nr as u64, args);
-        complete(
-            b,
-            frame,
-            row,
-            kind::CALL,
-            Some(digest),
-            result,
-            &Before::default(),
-        );
-    } else {
-        // The order matters only for signals, and those come from the log.
-        let digest = marshal::digest(row, &args);
-        let shown = [args[0], args[1], args[2], args[3], 0, 0];
-        let (first, []) = expect(b, frame, kind::CALL, row.nr, digest, &shown);
+    // The order matters only for signals, and those come from the log.
+    let digest = marshal::digest(row, &args);
+    let shown = [args[0], args[1], args[2], args[3], 0, 0];
+    if !leads()
+        && let Some((first, [])) = expect(b, frame, kind::CALL, row.nr, digest, &shown)
+    {
         real(row.nr as u64, args);
-        finish(b, frame, row, first);
+        return finish(b, frame, row, first);
     }
+    raise::lead_signal_before(b, frame);
+    let result = real(row.nr as u64, args);
+    let k = kind::CALL;
+    complete(b, frame, row, k, Some(digest), result, &Before::default());
 }

@@ -19,33 +19,36 @@ pub(super) fn is_free(slot: usize) -> bool {
 /// Agree on a free slot for a process that will run in this memory.
 pub fn take_slot(frame: &mut Frame) -> Option<usize> {
     let b = block();
-    if leads() {
-        let tick = LIFE.enter(b.this);
-        let slot = (0..MAX_THREADS).find(|s| is_free(*s));
-        if let Some(s) = slot {
-            claim(s);
+    while !leads()
+        && let Some(first) = expect_plain(b, frame, word(kind::BIRTH, 1, 0, 0))
+    {
+        let (slot, _) = (get(b) as usize, get(b));
+        crate::log::verified(b);
+        let tick = low_of(first);
+        if !LIFE.await_turn_at(b, b.pos - 3, tick) {
+            continue;
         }
-        LIFE.tick();
-        let first = word(kind::BIRTH, 1, 0, tick);
-        put(b, first);
-        put(b, slot.map_or(u64::MAX, |s| s as u64));
-        put(b, 0);
-        remember(b, first);
-        publish(b);
-        LIFE.leave();
-        return slot;
+        if slot < MAX_THREADS {
+            await_free(slot);
+            claim(slot);
+        }
+        LIFE.turn_done(tick);
+        return (slot < MAX_THREADS).then_some(slot);
     }
-    let first = expect_plain(b, frame, word(kind::BIRTH, 1, 0, 0));
-    let (slot, _) = (get(b) as usize, get(b));
-    crate::log::verified(b);
-    let tick = low_of(first);
-    LIFE.await_turn(tick);
-    if slot < MAX_THREADS {
-        await_free(slot);
-        claim(slot);
+    let tick = LIFE.enter(b.this);
+    let slot = (0..MAX_THREADS).find(|s| is_free(*s));
+    if let Some(s) = slot {
+        claim(s);
     }
-    LIFE.turn_done(tick);
-    (slot < MAX_THREADS).then_some(slot)
+    let first = word(kind::BIRTH, 1, 0, tick);
+    put(b, first);
+    put(b, slot.map_or(u64::MAX, |s| s as u64));
+    put(b, 0);
+    remember(b, first);
+    publish(b);
+    LIFE.tick();
+    LIFE.leave();
+    slot
 }
 
 fn claim(slot: usize) {

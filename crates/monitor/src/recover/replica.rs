@@ -67,6 +67,9 @@ impl Monitor {
     /// There is nobody to copy; perhaps a follower is yet to be born.
     fn without_source(&self, id: GroupId, replica: usize) -> Attempt {
         let expected = self.groups.get(&id).is_some_and(|g| {
+            if g.takeover.is_some() {
+                return true;
+            }
             let others = g.segment.header().alive.load(Ordering::SeqCst) & !(1 << replica);
             (0..g.members.len())
                 .any(|r| r != g.leader && others & (1 << r) != 0 && g.members[r].pid.is_none())
@@ -92,12 +95,16 @@ impl Monitor {
             .is_ok_and(|forks| forks <= sequence)
     }
 
-    /// A follower that nobody has said anything against.
+    /// A follower that nobody has said anything against; if there is no follower left, the leader.
     fn source(&self, id: GroupId) -> Option<(usize, Pid)> {
         let g = self.groups.get(&id)?;
-        g.followers().find(|(r, _)| {
-            g.reports.iter().all(|x| x.replica != *r) && g.crashes.iter().all(|c| c.replica != *r)
-        })
+        let healthy = |r: usize| {
+            g.reports.iter().all(|x| x.replica != r) && g.crashes.iter().all(|c| c.replica != r)
+        };
+        let alone = g.followers().next().is_none() && g.takeover.is_none();
+        g.followers()
+            .find(|(r, _)| healthy(*r))
+            .or_else(|| Some((g.leader, g.leader_pid()?)).filter(|(r, _)| alone && healthy(*r)))
     }
 
     /// The source is halted: fork it, let it go, and complete the copy. None when that is done.
@@ -113,9 +120,11 @@ impl Monitor {
         self.memory(pid)?;
         let memory = self.processes[&pid].memory.as_ref();
         let memory = memory.context("its source's memory")?;
+        let led = self.leads(id, source);
         let mut states = Vec::new();
         for t in halted {
-            match State::read(*t, memory, &self.image)? {
+            let mask = self.threads[t].held_mask;
+            match State::read(*t, memory, &self.image, led, mask)? {
                 Ok(s) => states.push(s),
                 Err(why) => {
                     self.release(halted);
@@ -137,11 +146,15 @@ impl Monitor {
                 "its source's first thread has ended".into(),
             )));
         }
-        let files = read32(memory, private_field!(shares_files))? != 0;
+        let files = led || read32(memory, private_field!(shares_files))? != 0;
         let copy = self.fork(&states[0], files)?;
         let seated = RemoteMemory::open(copy)
             .map_err(anyhow::Error::from)
             .and_then(|memory| {
+                if led {
+                    let living: Vec<u64> = states.iter().map(|s| s.block).collect();
+                    self.demote(id, &memory, &living)?;
+                }
                 self.take_seat(id, replica, source, &memory)?;
                 Ok(memory)
             });
@@ -242,7 +255,11 @@ impl Monitor {
             }
         }
         let header = g.segment.header();
-        let maps = header.file_maps[source].load(Ordering::SeqCst);
+        let maps = if self.leads(id, source) {
+            memory.word(private_field!(file_maps))?
+        } else {
+            header.file_maps[source].load(Ordering::SeqCst)
+        };
         header.file_maps[replica].store(maps, Ordering::SeqCst);
         header.joining.fetch_or(1 << replica, Ordering::SeqCst);
         Ok(())

@@ -1,5 +1,6 @@
 //! The state of one thread: read from the source, put into the copy.
 
+use super::demote;
 use crate::block_field;
 use crate::image::Image;
 use anyhow::{Result, bail};
@@ -27,7 +28,16 @@ pub struct State {
 
 impl State {
     /// Of a halted thread. `Err` with the reason when it cannot be copied as it stands.
-    pub fn read(tid: Pid, memory: &RemoteMemory, image: &Image) -> Result<Result<State, String>> {
+    ///
+    /// `led`: its process leads, and the copy is to follow; `mask`: what it blocks, where the monitor
+    /// holds signals back.
+    pub fn read(
+        tid: Pid,
+        memory: &RemoteMemory,
+        image: &Image,
+        led: bool,
+        mask: Option<u64>,
+    ) -> Result<Result<State, String>> {
         let t = Stopped(tid);
         let regs = t.regs()?;
         // A newborn thread still has its creator's GS; its own block is where clone was told.
@@ -44,13 +54,17 @@ impl State {
         if memory.word(block + block_field!(publishing))? as u32 != 0 {
             return Ok(Err("a thread is writing to the log's control page".into()));
         }
+        let mut copied = restartable(regs);
+        if led && let Err(why) = demote::thread(&mut copied, block, memory, image)? {
+            return Ok(Err(why));
+        }
         let altstack = memory.words(block + block_field!(altstack))?;
         Ok(Ok(State {
             tid,
             block,
-            regs: restartable(regs),
+            regs: copied,
             extended: t.xstate()?,
-            mask: t.mask()?,
+            mask: mask.map_or_else(|| t.mask(), Ok)?,
             robust: robust_list(tid)?,
             altstack,
             clear_tid: memory.word(block + block_field!(clear_tid))?,

@@ -1,6 +1,6 @@
 //! Exec: a process leaves its program, and with it its group; the new program founds another.
 
-use crate::state::{End, GroupId, Monitor, Thread};
+use crate::state::{End, GroupId, Monitor, Name, Thread};
 use anyhow::{Context, Result};
 use geryon_tracee::{Pid, Stopped, kill};
 use std::time::Instant;
@@ -38,12 +38,27 @@ impl Monitor {
             p.threads = 1;
             (p.group.take(), p.replica, p.guest.take())
         });
+        // The program goes on under the name that it had; a vfork's child has its own.
+        let name = match old {
+            Some((Some(g), _, guest)) => self.groups.get(&g).map(|g| match guest {
+                None => g.name,
+                Some(_) => Name {
+                    shown: pid,
+                    parent: g.name.shown,
+                },
+            }),
+            _ => None,
+        };
         match old {
             Some((Some(old), replica, Some(slot))) => self.end_guests(old, replica, slot),
             Some((Some(old), replica, None)) => self.leave_group(old, replica),
             _ => {}
         }
-        self.found(pid).context("cannot set up replicas")?;
+        let name = name.unwrap_or(Name {
+            shown: pid,
+            parent: 0,
+        });
+        self.found(pid, name).context("cannot set up replicas")?;
         self.journal.start();
         Ok(())
     }

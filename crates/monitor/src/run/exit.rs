@@ -2,7 +2,7 @@
 
 use crate::launch::exec_error;
 use crate::options::Outcome;
-use crate::state::{End, GroupId, Monitor, Process};
+use crate::state::{End, GroupId, Monitor, Name, Process};
 use geryon_tracee::{Pid, kill};
 use std::time::Instant;
 
@@ -23,14 +23,27 @@ impl Monitor {
             return;
         };
         self.threads.retain(|_, t| t.pid != tid);
+        self.end_foundlings();
         if !self.retired.is_empty() {
             self.forget_retired();
         }
         match p.group {
-            Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, end),
+            Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, tid, end),
             Some(g) => self.on_member_end(g, p.replica, tid, end),
             None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
+        }
+    }
+
+    /// Newborn processes whose creator has died before it could tell of them.
+    fn end_foundlings(&self) {
+        let own = std::process::id().to_string();
+        for pid in &self.early {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let parent = status.lines().find_map(|l| l.strip_prefix("PPid:"));
+            if parent.is_some_and(|p| p.trim() == own) {
+                kill(*pid, libc::SIGKILL);
+            }
         }
     }
 
@@ -74,7 +87,9 @@ impl Monitor {
                     kill(p, libc::SIGKILL);
                 }
             }
+            let name = g.name;
             self.on_root_end(pid, end);
+            self.child_ended(name, end);
         } else if let End::Killed(_) = end {
             self.lost(id, replica, end);
         }
@@ -92,7 +107,10 @@ impl Monitor {
     /// Nobody is left in the group. Children that its members have forked and that have not come to
     /// their own group yet find it by this one.
     pub(super) fn retire(&mut self, id: GroupId) {
-        if let Some(group) = self.groups.remove(&id) {
+        if let Some(mut group) = self.groups.remove(&id) {
+            if let Some(t) = group.takeover.take() {
+                self.end_takeover(&t);
+            }
             self.retired.insert(id, group);
             self.forget_retired();
         }
@@ -108,11 +126,18 @@ impl Monitor {
     }
 
     /// A vfork's child has ended without exec.
-    fn on_guest_end(&mut self, id: GroupId, replica: usize, end: End) {
+    fn on_guest_end(&mut self, id: GroupId, replica: usize, pid: Pid, end: End) {
         let follows = self
             .groups
             .get(&id)
             .is_some_and(|g| g.followers().any(|(r, _)| r == replica));
+        if let Some(g) = self.groups.get(&id).filter(|g| g.leader == replica) {
+            let name = Name {
+                shown: pid,
+                parent: g.name.shown,
+            };
+            self.child_ended(name, end);
+        }
         if matches!(end, End::Killed(_)) && follows && !self.is_dropped(replica) {
             self.lost(id, replica, end);
         }

@@ -7,7 +7,7 @@ use crate::maps::AddressSpace;
 use crate::private_field;
 use crate::segment::Segment;
 use crate::setup::{Identity, Installer};
-use crate::state::{Group, GroupId, Monitor, Process, Thread};
+use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use anyhow::Result;
 use geryon_tracee::{Pid, RemoteMemory, Stopped};
 use std::sync::atomic::Ordering;
@@ -15,18 +15,18 @@ use std::sync::atomic::Ordering;
 impl Monitor {
     /// Make the stopped process, before its program's first instruction, the leader of a new
     /// group with a copy for each other replica of the run; let them all go.
-    pub(super) fn found(&mut self, pid: Pid) -> Result<()> {
+    pub(super) fn found(&mut self, pid: Pid, name: Name) -> Result<()> {
         let tracee = Stopped(pid);
         let start = tracee.regs()?;
         let leader = self.processes.get(&pid).map_or(0, |p| p.replica);
         let alive = self.alive_mask();
-        let segment = Segment::new(self.options.replicas, alive, leader as u32)?;
+        let segment = Segment::new(self.options.replicas, alive, leader as u32, self.taken_over)?;
         segment
             .header()
             .leader_pid
             .store(pid as u32, Ordering::Release);
         let memory = RemoteMemory::open(pid)?;
-        let identity = self.identity(leader, alive);
+        let identity = self.identity(leader, alive, name.shown);
         let mut installer = Installer {
             tracee,
             memory: &memory,
@@ -57,6 +57,7 @@ impl Monitor {
         self.next_group += 1;
         let mut group = Group::new(segment, self.replicas.len(), leader, areas);
         group.members[leader].pid = Some(pid);
+        group.name = name;
         let mask = tracee.mask()?;
         let mut stillborn = Vec::new();
         for r in (0..self.replicas.len()).filter(|r| *r != leader && alive & (1 << *r) != 0) {
@@ -96,7 +97,7 @@ impl Monitor {
     }
 
     /// What the agent of the leader is told.
-    fn identity(&self, leader: usize, alive: u32) -> Identity {
+    fn identity(&self, leader: usize, alive: u32, shown: Pid) -> Identity {
         Identity {
             replica: leader as u32,
             replicas: alive.count_ones(),
@@ -104,6 +105,7 @@ impl Monitor {
             serial: self.options.order.is_serial(self.options.replicas),
             verify: self.options.verify.code(),
             tsc_mult: self.tsc_mult,
+            shown: shown as u32,
         }
     }
 
@@ -122,6 +124,10 @@ impl Monitor {
         let Some(s) = self.options.sabotage else {
             return Ok(());
         };
+        if self.replicas[s.replica as usize % self.replicas.len()].replaced != 0 {
+            // It was made, and repaired.
+            return Ok(());
+        }
         let member = group.members.get(s.replica as usize).and_then(|m| m.pid);
         let process = member.and_then(|p| self.processes.get(&p));
         if let Some(m) = process.and_then(|p| p.memory.as_ref()) {

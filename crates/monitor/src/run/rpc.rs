@@ -3,6 +3,7 @@
 
 use crate::code::{self, Target};
 use crate::maps::AddressSpace;
+use crate::signals::slot_of;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
 use geryon_abi::layout::rpc;
@@ -56,7 +57,18 @@ impl Monitor {
                 0
             }
             rpc::EXEC => 0,
-            rpc::CHILD => self.on_child(pid, regs.rdi, regs.rsi)?,
+            rpc::INHERIT => self.inherit(pid, slot_of(regs.gs_base), regs.rdi, regs.rsi)?,
+            rpc::DESCRIPTORS => self.descriptors(pid, regs.rdi, regs.rsi, regs.rdx)?,
+            rpc::KILLS => {
+                self.announce_kill(pid, regs.rdi, regs.rsi);
+                0
+            }
+            rpc::WHO => i64::from(self.who(pid, regs.rdi as u32 as Pid, regs.rsi)),
+            rpc::REAP => self.reap_for(pid, regs.rdi)?,
+            rpc::CHILD => match self.on_child(pid, regs.rdi, regs.rsi)? {
+                Some(answer) => answer,
+                None => return Ok(()),
+            },
             rpc::MESSAGE => {
                 self.on_message(pid, &regs);
                 0
@@ -104,7 +116,7 @@ impl Monitor {
 }
 
 /// The call is not executed, and returns this.
-fn answer(tracee: Stopped, regs: &mut Regs, value: i64) -> Result<()> {
+pub(super) fn answer(tracee: Stopped, regs: &mut Regs, value: i64) -> Result<()> {
     regs.rax = value as u64;
     regs.orig_rax = u64::MAX;
     Ok(tracee.set_regs(regs)?)

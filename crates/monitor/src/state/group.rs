@@ -3,6 +3,7 @@
 use super::End;
 use crate::code::Areas;
 use crate::segment::Segment;
+use crate::takeover::Takeover;
 use geryon_tracee::Pid;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -22,14 +23,33 @@ pub struct Group {
     pub leader_gone: Option<Instant>,
     /// The leader is about to die of a signal, which is the program's end.
     pub ending: bool,
+    /// Its leader is gone, and a follower is to lead.
+    pub takeover: Option<Takeover>,
+    /// What the program calls the process and its parent.
+    pub name: Name,
+    /// Another replica leads than at first: its kernel knows others as its children than the program.
+    pub adopted: bool,
     /// Where the trampolines lie.
     pub areas: Areas,
+    /// Forked processes that follow and have come before their leader.
+    pub early: Vec<Pid>,
+    /// What the program calls forked children, by the fork's number.
+    pub names: HashMap<u64, Pid>,
     /// Groups of forked children by the fork's number.
     pub children: HashMap<u64, GroupId>,
     /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
     pub crashes: Vec<Crash>,
     /// Replicas that reported a divergence.
     pub reports: Vec<Reported>,
+}
+
+/// Process ids as the program knows them; 0 where it knows none. They outlive takeovers and execs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// The process.
+    pub shown: Pid,
+    /// Its parent.
+    pub parent: Pid,
 }
 
 /// One replica's part in a group.
@@ -52,7 +72,12 @@ impl Group {
             leader,
             leader_gone: None,
             ending: false,
+            takeover: None,
+            name: Name::default(),
+            adopted: false,
             areas,
+            early: Vec::new(),
+            names: HashMap::new(),
             children: HashMap::new(),
             crashes: Vec::new(),
             reports: Vec::new(),

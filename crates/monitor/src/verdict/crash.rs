@@ -203,6 +203,7 @@ impl Monitor {
             cause: what,
             text,
             backtrace,
+            certain: true,
         });
     }
 

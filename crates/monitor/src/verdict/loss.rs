@@ -19,6 +19,8 @@ pub(super) struct Loss {
     pub text: String,
     /// Where it stood.
     pub backtrace: Vec<String>,
+    /// It is gone: no vote is needed.
+    pub certain: bool,
 }
 
 impl Monitor {
@@ -44,6 +46,7 @@ impl Monitor {
             text: format!("geryon: divergence: {cause}\n"),
             cause,
             backtrace: Vec::new(),
+            certain: matches!(end, End::Killed(_)),
         });
     }
 
@@ -58,6 +61,7 @@ impl Monitor {
             cause: format!("replica {} {what}", replica + 1),
             text,
             backtrace: Vec::new(),
+            certain: false,
         });
     }
 
@@ -78,6 +82,7 @@ impl Monitor {
             text: format!("geryon: divergence: {cause}\n"),
             cause,
             backtrace: Vec::new(),
+            certain: false,
         });
     }
 
@@ -132,18 +137,24 @@ impl Monitor {
             message: loss.text,
             ..Written::default()
         });
-        let (blame, consequence) = if leads {
+        let survives = self.has_survivors(loss.group) && (total >= NAMING || loss.certain);
+        let (blame, consequence) = if leads && survives {
             (
-                Blame::Leader,
-                "stopped: taking over from a lost leader is not implemented yet".to_owned(),
+                Blame::Leader(replica),
+                format!("replica {} led; another one takes over", replica + 1),
             )
-        } else if total >= NAMING {
+        } else if !leads && (total >= NAMING || loss.certain) {
+            let how = if total < NAMING { "lost" } else { "outvoted" };
+            let left = if total == 2 {
+                "1 replica".to_owned()
+            } else {
+                format!("{} replicas", total - 1)
+            };
             (
                 Blame::Follower(replica),
                 format!(
-                    "replica {} of {total} is outvoted; going on with {} replicas",
-                    replica + 1,
-                    total - 1
+                    "replica {} of {total} is {how}; going on with {left}",
+                    replica + 1
                 ),
             )
         } else {

@@ -10,8 +10,8 @@ use geryon_tracee::{Pid, kill};
 pub enum Blame {
     /// This follower.
     Follower(usize),
-    /// The leader of the group.
-    Leader,
+    /// This one, which leads.
+    Leader(usize),
     /// Somebody, and no majority says who.
     Unnamed,
 }
@@ -20,7 +20,7 @@ impl Monitor {
     /// Say what follows from a verdict, and do it.
     pub(super) fn remedy(&mut self, blame: Blame, consequence: &str) {
         let stops = self.options.on_divergence == OnDivergence::Stop;
-        if matches!(blame, Blame::Follower(_)) && stops {
+        if blame != Blame::Unnamed && stops {
             let why = "stopped, as --on-divergence stop says";
             eprintln!("geryon: {why}");
             return self.stop(why);
@@ -33,8 +33,15 @@ impl Monitor {
                     self.want(replica);
                 }
             }
-            Blame::Leader | Blame::Unnamed => self.stop(consequence),
+            Blame::Leader(replica) => self.depose(replica, false),
+            Blame::Unnamed => self.stop(consequence),
         }
+    }
+
+    /// The run cannot go on: say why, and stop it.
+    pub(crate) fn give_up(&mut self, why: &str) {
+        eprintln!("geryon: {why}");
+        self.stop(why);
     }
 
     /// The run is over, before any unconfirmed output.

@@ -1,0 +1,147 @@
+//! A follower becomes the leader: the former one is gone, everything that it had published was
+//! replayed, and whoever waits for a record that will not come makes one instead. (Design, section
+//! 6: survivors first replay what any of them has consumed; what was in flight is done exactly once.)
+
+use crate::gate::{real, rpc};
+use crate::marshal;
+use crate::state::{Here, block, header, leads, private};
+use crate::wait::Patience;
+use core::sync::atomic::Ordering;
+use geryon_abi::layout::{flight, promotion, role, rpc as number, why};
+use geryon_abi::row::Row;
+
+/// Is this process, which was made to follow, to lead? It does when this returns true.
+#[inline(always)]
+pub fn promoted() -> bool {
+    match private().promotion.load(Ordering::Acquire) {
+        promotion::NONE => false,
+        promotion::DONE => true,
+        _ => prepare(),
+    }
+}
+
+/// The first thread to notice prepares the process; the others wait for that.
+#[cold]
+fn prepare() -> bool {
+    let p = private();
+    let first = p.promotion.compare_exchange(
+        promotion::ASKED,
+        promotion::UNDER_WAY,
+        Ordering::SeqCst,
+        Ordering::SeqCst,
+    );
+    if first.is_ok() {
+        p.file_maps = header().file_maps[p.replica as usize].load(Ordering::SeqCst);
+        // Nobody is inside a section: what a copied process shows of that is its source's.
+        crate::clock::reset_locks();
+        crate::files::inherit();
+        crate::timer::arm();
+        if crate::serial::active() {
+            crate::serial::promoted();
+        }
+        // SAFETY: a word of the private structure; the others read it as `leads` does.
+        unsafe { (&raw mut p.role).write_volatile(role::LEADER) };
+        p.promotion.store(promotion::DONE, Ordering::SeqCst);
+        return true;
+    }
+    let mut patience = Patience::new();
+    while p.promotion.load(Ordering::SeqCst) != promotion::DONE {
+        patience.spend();
+    }
+    true
+}
+
+/// Has this replica taken over from another one?
+#[inline(always)]
+pub fn has_taken_over() -> bool {
+    leads() && private().promotion.load(Ordering::Relaxed) == promotion::DONE
+}
+
+/// A record that has to be whole ends in its middle: the log is damaged.
+#[cold]
+#[inline(never)]
+pub fn torn_record(b: Here) -> ! {
+    crate::stop::diverged_for_good(why::KIND, b.pos, [0; 8])
+}
+
+/// The call that the former leader has made in this thread's place, and that is not in the log: its
+/// result. What it wrote is fetched from there.
+pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
+    if b.given.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    let ours = [
+        geryon_abi::record::word(geryon_abi::record::kind::CALL, 0, row.nr, 0),
+        digest,
+        args[0],
+        args[1],
+        args[2],
+        args[3],
+        args[4],
+        args[5],
+    ];
+    if b.given_nr != row.nr as u32 || b.given_digest != digest {
+        // The former leader has done something else.
+        if crate::call::takes(b.given_nr) {
+            // Something that cannot be undone.
+            crate::stop::diverged_for_good(why::DIGEST, b.pos, ours);
+        }
+        b.given.store(0, Ordering::Release);
+        return None;
+    }
+    let result = b.given_result as i64;
+    marshal::inherit(row, args, result);
+    accept(b, flight::RETURNED);
+    Some(complete_write(row, args, result))
+}
+
+/// The call is as good as made here: whoever takes over next finds it under way.
+fn accept(mut b: Here, state: u32) {
+    b.flight_nr = b.given_nr;
+    b.flight_digest = b.given_digest;
+    b.flight_result = b.given_result;
+    b.flight.store(state, Ordering::Release);
+    b.given.store(0, Ordering::Release);
+}
+
+/// A write that its leader's death has interrupted in the middle, which no signal of the program would
+/// have done: write the rest.
+fn complete_write(row: &Row, args: &[u64; 6], mut done: i64) -> i64 {
+    const WRITE: u16 = 1;
+    if row.nr != WRITE {
+        return done;
+    }
+    let mut b = block();
+    while done > 0 && (done as u64) < args[2] {
+        let done_now = done as u64;
+        let rest = [args[0], args[1] + done_now, args[2] - done_now, 0, 0, 0];
+        let more = real(WRITE as u64, rest);
+        if more <= 0 {
+            break;
+        }
+        done += more;
+        b.flight_result = done as u64;
+    }
+    done
+}
+
+/// Copy what the former leader's call wrote at this address to the same address here.
+pub fn inherit(address: u64, len: u64) {
+    if len != 0 {
+        rpc(number::INHERIT, address, len, 0);
+    }
+}
+
+/// A completion's record that was larger than the ring was lost in its middle: write the rest.
+/// (`payload`: where what the call wrote begins.)
+#[cold]
+pub fn complete_record(mut b: Here, payload: u64, row: &Row, args: &[u64; 6], result: i64) {
+    if b.given.load(Ordering::Acquire) == 0 {
+        torn_record(b);
+    }
+    marshal::inherit(row, args, result);
+    accept(b, flight::LOGGING);
+    b.pos = payload;
+    marshal::send_again(b, row, args, result);
+    crate::call::landed(b);
+}

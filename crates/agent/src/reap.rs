@@ -1,0 +1,131 @@
+//! Waiting for children in a process that goes on in another replica than it began in: the kernel
+//! knows others as its children than the program does. The monitor says who has ended.
+
+use crate::gate::{guarded, real_blocking, rpc};
+use crate::promotion;
+use crate::raise;
+use crate::state::{Here, header};
+use crate::wait::{announce, announce_end};
+use core::sync::atomic::Ordering;
+use geryon_abi::layout::{Reap, flight, repeat, rpc as number, wait};
+use geryon_abi::row::Row;
+
+const NR_WAIT4: u16 = 61;
+const NR_FUTEX: u64 = 202;
+const WNOHANG: u64 = 1;
+const WNOWAIT: u64 = 0x100_0000;
+const P_ALL: u64 = 0;
+const P_PID: u64 = 1;
+const P_PGID: u64 = 2;
+const RESTARTS: i64 = -512;
+const EFAULT: i64 = -14;
+
+/// wait4 and waitid: the result, with what they write written.
+pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
+    let serial = crate::serial::active();
+    if let Some(result) = promotion::given(b, row, &args, digest) {
+        if serial {
+            crate::serial::acquire(b);
+        }
+        return result;
+    }
+    let (which, id, options) = if row.nr == NR_WAIT4 {
+        let (which, id) = of_wait4(args[0] as u32 as i32);
+        (which, id, args[2])
+    } else {
+        (args[0], args[1], args[3])
+    };
+    loop {
+        let seen = header().child_events.load(Ordering::SeqCst);
+        let mut reap = Reap {
+            which,
+            id,
+            keep: (options & WNOWAIT != 0) as u64,
+            status: 0,
+        };
+        crate::call::take_off(b, row.nr, digest);
+        let child = rpc(number::REAP, &raw mut reap as u64, 0, 0);
+        if child != 0 || options & WNOHANG != 0 {
+            let result = show(row, &args, child, reap.status as u32);
+            b.flight_result = result as u64;
+            b.flight.store(flight::RETURNED, Ordering::Release);
+            return result;
+        }
+        b.flight.store(flight::NONE, Ordering::Release);
+        b.repeatable = repeat::CALL;
+        if serial {
+            crate::serial::release(b);
+        }
+        announce(wait::KERNEL, row.nr as u64, 0);
+        let events = &raw const header().child_events as u64;
+        let slept = real_blocking(NR_FUTEX, [events, 0, seen as u64, 0, 0, 0]);
+        announce_end();
+        if serial {
+            crate::serial::acquire(b);
+        }
+        b.repeatable = repeat::NOTHING;
+        b.call_start = b.pos;
+        if raise::pending(b) && (slept == -4 || (-516..=-512).contains(&slept)) {
+            return RESTARTS;
+        }
+    }
+}
+
+/// wait4's first argument as waitid has it.
+fn of_wait4(pid: i32) -> (u64, u64) {
+    match pid {
+        -1 => (P_ALL, 0),
+        0 => (P_PGID, 0),
+        p if p > 0 => (P_PID, p as u64),
+        p => (P_PGID, p.unsigned_abs() as u64),
+    }
+}
+
+/// Write what the call writes; its result.
+fn show(row: &Row, args: &[u64; 6], child: i64, status: u32) -> i64 {
+    const SIGCHLD: u32 = 17;
+    const EXITED: u32 = 1;
+    const KILLED: u32 = 2;
+    const DUMPED: u32 = 3;
+    if child < 0 {
+        return child;
+    }
+    let (status_at, usage_at) = match row.nr {
+        NR_WAIT4 => (args[1], args[3]),
+        _ => (args[2], args[4]),
+    };
+    let written = guarded(|| {
+        // SAFETY: inside `guarded`.
+        unsafe {
+            if row.nr == NR_WAIT4 {
+                if status_at != 0 && child != 0 {
+                    (status_at as *mut u32).write_unaligned(status);
+                }
+            } else if status_at != 0 {
+                let (code, value) = match status & 0x7f {
+                    0 => (EXITED, status >> 8 & 0xff),
+                    s if status & 0x80 != 0 => (DUMPED, s),
+                    s => (KILLED, s),
+                };
+                let info = status_at as *mut u32;
+                let words = if child == 0 {
+                    [0; 7]
+                } else {
+                    [SIGCHLD, 0, code, 0, child as u32, 0, value]
+                };
+                // signo, errno, code, (nothing,) pid, uid, status
+                for w in [0, 1, 2, 4, 5, 6] {
+                    info.add(w).write_unaligned(words[w]);
+                }
+            }
+            if usage_at != 0 && child != 0 {
+                (usage_at as *mut [u64; 18]).write_unaligned([0; 18]);
+            }
+        }
+    });
+    match (written, row.nr) {
+        (false, _) => EFAULT,
+        (true, NR_WAIT4) => child,
+        (true, _) => 0,
+    }
+}

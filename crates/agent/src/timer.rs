@@ -1,0 +1,76 @@
+//! The real-time interval timer, which only the leader has: kept in mind by all, so that whoever
+//! takes over can set it for the rest of its time.
+
+use crate::call::input;
+use crate::gate::{guarded, real};
+use crate::state::private;
+use geryon_abi::frame::Frame;
+use geryon_abi::row::Row;
+
+const NR_ALARM: u16 = 37;
+const NR_SETITIMER: u64 = 38;
+const NR_CLOCK_GETTIME: u64 = 228;
+const REAL: u64 = 0;
+const SIGALRM: u32 = 14;
+const SECOND: u64 = 1_000_000;
+
+/// Microseconds of the monotonic clock.
+fn now() -> u64 {
+    const MONOTONIC: u64 = 1;
+    let mut t = [0u64; 2];
+    real(
+        NR_CLOCK_GETTIME,
+        [MONOTONIC, t.as_mut_ptr() as u64, 0, 0, 0, 0],
+    );
+    t[0] * SECOND + t[1] / 1000
+}
+
+/// setitimer and alarm.
+pub fn set(frame: &mut Frame, row: &Row) {
+    let args = frame.args();
+    let p = private();
+    if row.nr == NR_ALARM {
+        p.timer = [0, (args[0] as u32 as u64) * SECOND, now()];
+    } else if args[0] == REAL {
+        let mut v = [0u64; 4];
+        let there = args[1] == 0
+            || guarded(|| {
+                // SAFETY: inside `guarded`.
+                v = unsafe { (args[1] as *const [u64; 4]).read_unaligned() };
+            });
+        if there && v[1] < SECOND && v[3] < SECOND {
+            let us = |s: u64, us: u64| s.saturating_mul(SECOND).saturating_add(us);
+            p.timer = [us(v[0], v[1]), us(v[2], v[3]), now()];
+        }
+    }
+    input(frame, row);
+}
+
+/// A signal is delivered: was it the timer's?
+pub fn rang(signal: u32) {
+    let p = private();
+    if signal == SIGALRM && p.timer[1] != 0 {
+        p.timer = [p.timer[0], p.timer[0], now()];
+    }
+}
+
+/// A forked child has none.
+pub fn forget() {
+    private().timer = [0; 3];
+}
+
+/// New leader: set it for what is left.
+pub fn arm() {
+    let [interval, value, since] = private().timer;
+    if value == 0 {
+        return;
+    }
+    let left = (since + value).saturating_sub(now()).max(1);
+    let v = [
+        interval / SECOND,
+        interval % SECOND,
+        left / SECOND,
+        left % SECOND,
+    ];
+    real(NR_SETITIMER, [REAL, v.as_ptr() as u64, 0, 0, 0, 0]);
+}

@@ -1,0 +1,150 @@
+//! What agents ask when a replica has taken over: ids, descriptors and memory of those that are gone.
+
+use crate::state::Monitor;
+use anyhow::{Context, Result, bail};
+use geryon_abi::layout::who;
+use geryon_tracee::Pid;
+
+/// Close-on-exec in the list of descriptors.
+const CLOSE_ON_EXEC: u64 = 1 << 32;
+/// No call writes more at once.
+const LARGEST: u64 = 1 << 31;
+
+impl Monitor {
+    /// Copy memory of the former leader to the same address in its successor.
+    pub(super) fn inherit(
+        &mut self,
+        pid: Pid,
+        slot: Option<u32>,
+        address: u64,
+        len: u64,
+    ) -> Result<i64> {
+        const PIECE: u64 = 1 << 20;
+        if len > LARGEST {
+            bail!("{len} bytes are too many to inherit");
+        }
+        self.memory(pid)?;
+        let from = self
+            .former_memory(pid, slot)
+            .context("nothing to inherit")?;
+        let to = self.processes[&pid].memory.as_ref().context("no memory")?;
+        let mut buffer = vec![0; len.min(PIECE) as usize];
+        let mut done = 0;
+        while done < len {
+            let n = (len - done).min(PIECE) as usize;
+            from.read(address + done, &mut buffer[..n])?;
+            to.write(address + done, &buffer[..n])?;
+            done += n as u64;
+        }
+        Ok(0)
+    }
+
+    /// Write the former leader's descriptors into an array: its process, the highest, its umask, then
+    /// one word each. The number of words written, from index `first` on.
+    pub(super) fn descriptors(&mut self, pid: Pid, to: u64, first: u64, room: u64) -> Result<i64> {
+        let Some(former) = self.former(pid) else {
+            return Ok(0);
+        };
+        let status = std::fs::read_to_string(format!("/proc/{former}/status")).unwrap_or_default();
+        let umask = status
+            .lines()
+            .find_map(|l| l.strip_prefix("Umask:"))
+            .and_then(|u| u64::from_str_radix(u.trim(), 8).ok())
+            .unwrap_or(0o22);
+        let fds = descriptors_of(former);
+        let highest = fds.last().map_or(0, |w| w & 0xffff_ffff);
+        let mut words = vec![former as u64, highest, umask];
+        words.extend(fds);
+        let rest = words.into_iter().skip(first as usize).take(room as usize);
+        let m = self.memory(pid)?;
+        let mut n = 0;
+        for w in rest {
+            m.set_word(to + 8 * n, w)?;
+            n += 1;
+        }
+        Ok(n as i64)
+    }
+
+    /// The program kills by force: what dies of it has not been lost.
+    pub(super) fn announce_kill(&mut self, pid: Pid, nr: u64, target: u64) {
+        let target = target as u32 as Pid;
+        let by_fd = nr == libc::SYS_pidfd_send_signal as u64;
+        let target = if by_fd {
+            match pid_of_descriptor(pid, target) {
+                Some(p) => p,
+                None => return,
+            }
+        } else {
+            target
+        };
+        // SAFETY: plain calls.
+        let group_of = |p: Pid| unsafe { libc::getpgid(p) };
+        let own = group_of(pid);
+        let owner = self.threads.get(&target).map(|t| t.pid);
+        for g in self.groups.values_mut() {
+            let Some(leader) = g.leader_pid() else {
+                continue;
+            };
+            let hit = match target {
+                0 => group_of(leader) == own,
+                -1 => true,
+                t if t < 0 => group_of(leader) == -t,
+                t => leader == t || g.name.shown == t || owner == Some(leader),
+            };
+            if hit {
+                g.ending = true;
+            }
+        }
+    }
+
+    /// Translate a process id; see `geryon_abi::layout::who`.
+    pub(super) fn who(&self, pid: Pid, id: Pid, way: u64) -> Pid {
+        let mut groups = self.groups.values();
+        match way {
+            who::SHOWN => {
+                let of = groups.find(|g| g.living().any(|(_, p)| p == id));
+                of.map_or(id, |g| g.name.shown)
+            }
+            who::PARENT => {
+                let own = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
+                let parent = own.map_or(0, |g| g.name.parent);
+                let lives = groups.any(|g| g.name.shown == parent);
+                if lives { parent } else { 0 }
+            }
+            _ => {
+                let named = groups.find(|g| g.name.shown == id);
+                named.and_then(|g| g.leader_pid()).unwrap_or(id)
+            }
+        }
+    }
+}
+
+/// In ascending order.
+fn descriptors_of(pid: Pid) -> Vec<u64> {
+    let Ok(dir) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
+        return Vec::new();
+    };
+    let mut found: Vec<u64> = dir
+        .filter_map(|e| {
+            let e = e.ok()?;
+            let fd: u64 = e.file_name().to_str()?.parse().ok()?;
+            let info = std::fs::read_to_string(e.path()).ok()?;
+            let flags = info.lines().find_map(|l| l.strip_prefix("flags:"))?;
+            let flags = i32::from_str_radix(flags.trim(), 8).ok()?;
+            let closes = flags & libc::O_CLOEXEC != 0;
+            Some(fd | if closes { CLOSE_ON_EXEC } else { 0 })
+        })
+        .collect();
+    found.sort_unstable_by_key(|w| w & 0xffff_ffff);
+    found
+}
+
+/// The process that a pidfd of a process stands for.
+fn pid_of_descriptor(pid: Pid, fd: Pid) -> Option<Pid> {
+    let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    info.lines()
+        .find_map(|l| l.strip_prefix("Pid:"))?
+        .trim()
+        .parse()
+        .ok()
+}

@@ -1,0 +1,452 @@
+//! Promotion: a group's leader is gone, or was outvoted and must go, and a follower leads from then
+//! on. (Design, section 6; seed 2, failover; seed 4, section 3.4.)
+//!
+//! 1. The former leader is killed. Its threads stop at their ends, with their registers and their
+//!    memory: what they had under way is found out there ([`flight`]).
+//! 2. The successor replays everything that was published ([`quiet`]).
+//! 3. It is asked to lead. Each of its threads that waits for a record makes one instead; where the
+//!    former leader had made the call already, it is given the result.
+//! 4. The former leader's remains are let go, and a copy takes its place.
+//!
+//! A leader that was outvoted has written records that nobody believes. Then all survivors come to
+//! rest first, and the log is cut off where they stand ([`cut`]).
+
+mod children;
+mod cut;
+mod flight;
+mod quiet;
+
+pub use children::Ended;
+
+use crate::journal::Event;
+use crate::options::OnDivergence;
+use crate::state::{End, GroupId, Monitor, Name};
+use crate::{block_field, private_field};
+use anyhow::Result;
+use flight::Legacy;
+use geryon_abi::layout::{MAX_THREADS, block_address, promotion};
+use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, kill};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Threads that were killed are at their ends by then, unless a device keeps them.
+const DYING: Duration = Duration::from_secs(10);
+
+/// A group without a leader.
+#[derive(Debug)]
+pub struct Takeover {
+    /// The replica that led.
+    former: usize,
+    /// Its process.
+    pid: Pid,
+    /// Who is to lead.
+    successor: usize,
+    /// Since when there is no leader.
+    since: Instant,
+    /// Threads of the former leader, at their ends, with their registers.
+    bodies: HashMap<Pid, Regs>,
+    /// The former leader's memory; behind it, of those before it who have left something still.
+    memories: Vec<RemoteMemory>,
+    /// Threads of those before it, at their ends.
+    older: Vec<Pid>,
+    stage: Stage,
+    /// The user knows.
+    told: bool,
+    /// The survivors do not agree with what it has logged last.
+    outvoted: bool,
+    /// Positions at which the survivors were last found at rest.
+    rest: Vec<(u32, u64)>,
+    /// What the former leader's threads leave.
+    legacy: Vec<Legacy>,
+    /// Behind what each slot's thread has taken for good.
+    taken: Vec<(u32, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The former leader's threads come to their ends.
+    Dying,
+    /// The successor replays what is left.
+    Replaying,
+    /// The successor was asked.
+    Asked,
+}
+
+impl Monitor {
+    /// Is a group without a leader?
+    pub(crate) fn has_takeovers(&self) -> bool {
+        self.groups.values().any(|g| g.takeover.is_some())
+    }
+
+    /// A thread is about to end.
+    pub(crate) fn on_exit(&mut self, tid: Pid) -> Result<()> {
+        let pid = self.threads[&tid].pid;
+        let tracee = Stopped(tid);
+        if let Some(body) = self.body(pid) {
+            let regs = tracee.regs()?;
+            self.groups
+                .get_mut(&body)
+                .and_then(|g| g.takeover.as_mut())
+                .map(|t| t.bodies.insert(tid, regs));
+            return Ok(());
+        }
+        let killed = tracee.event_message()? as i32 & 0x7f;
+        if killed != 0
+            && let Some((id, replica)) = self.membership(pid)
+            && self.leads(id, replica)
+            && !self.ends(id)
+            && self.has_survivors(id)
+            && self.outcome.is_none()
+            && self.options.on_divergence != OnDivergence::Stop
+        {
+            self.lost(id, replica, End::Killed(killed));
+            let regs = tracee.regs()?;
+            if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
+                t.bodies.insert(tid, regs);
+                return Ok(());
+            }
+        }
+        Ok(tracee.resume(0)?)
+    }
+
+    /// The group whose former leader this process is.
+    fn body(&self, pid: Pid) -> Option<GroupId> {
+        let is = |t: &Takeover| t.pid == pid;
+        let found = self
+            .groups
+            .iter()
+            .find(|(_, g)| g.takeover.as_ref().is_some_and(is));
+        found.map(|(id, _)| *id)
+    }
+
+    /// Could somebody lead in the leader's place?
+    pub(crate) fn has_survivors(&self, id: GroupId) -> bool {
+        self.groups
+            .get(&id)
+            .is_some_and(|g| g.followers().next().is_some())
+    }
+
+    /// The replica leads no more: it is taken out of the run, and a follower takes its place in every
+    /// group. `outvoted`: the others have found it to be wrong.
+    pub(crate) fn depose(&mut self, replica: usize, outvoted: bool) {
+        let Some(successor) = self.successor(replica) else {
+            return self.give_up("stopped: nobody is left who could lead");
+        };
+        self.forget_reaped(replica);
+        self.replicas[replica].dropped = true;
+        self.journal.tell(&Event::Dropped { replica });
+        let pids: Vec<Pid> = self
+            .processes
+            .iter()
+            .filter(|(_, p)| p.replica == replica && (p.group.is_some() || p.parent.is_some()))
+            .map(|(p, _)| *p)
+            .collect();
+        let (mut unled, mut over) = (Vec::new(), Vec::new());
+        for (id, g) in &mut self.groups {
+            let former = g.leader_pid().filter(|_| g.leader == replica && !g.ending);
+            g.forget(replica);
+            g.segment.header().taken_over.store(1, Ordering::SeqCst);
+            if g.leader != replica {
+                continue;
+            }
+            g.leader = successor;
+            g.adopted = true;
+            let h = g.segment.header();
+            h.leader.store(successor as u32, Ordering::SeqCst);
+            if let Some(p) = g.members[successor].pid {
+                h.leader_pid.store(p as u32, Ordering::SeqCst);
+            }
+            let Some(former) = former else {
+                // Its leader was never born: it is led from its birth on.
+                unled.push(*id);
+                continue;
+            };
+            if let (None, Some(end)) = (g.members[successor].pid, g.members[successor].end) {
+                // The program's process has ended; it was killed on its way out.
+                g.leader_gone = Some(Instant::now());
+                over.push((g.name, end, former == self.root));
+                continue;
+            }
+            let before = g.takeover.take();
+            let mut next = Takeover::new(replica, former, successor, outvoted);
+            if let Some(before) = before {
+                next.succeed(before);
+            }
+            g.takeover = Some(next);
+            if former == self.root
+                && let Some(p) = g.members[successor].pid
+            {
+                self.root = p;
+            }
+        }
+        for id in unled {
+            self.answer_early(id);
+        }
+        for (name, end, root) in over {
+            if root {
+                self.outcome.get_or_insert(end.into());
+            }
+            self.child_ended(name, end);
+        }
+        self.name_unled();
+        self.taken_over = true;
+        self.deposed.extend(&pids);
+        for p in pids {
+            kill(p, libc::SIGKILL);
+        }
+    }
+
+    /// Groups that are led from their birth on get the names that the program was told.
+    fn name_unled(&mut self) {
+        let told: Vec<(GroupId, Name)> = self
+            .groups
+            .values()
+            .flat_map(|g| {
+                let named = g.children.iter().filter_map(|(sequence, id)| {
+                    let parent = g.name.shown;
+                    g.names.get(sequence).map(|shown| {
+                        let shown = *shown;
+                        (*id, Name { shown, parent })
+                    })
+                });
+                named.collect::<Vec<_>>()
+            })
+            .collect();
+        for (id, name) in told {
+            if let Some(g) = self.groups.get_mut(&id)
+                && g.name.shown == 0
+            {
+                g.name = name;
+            }
+        }
+    }
+
+    /// The follower that has come farthest.
+    fn successor(&mut self, former: usize) -> Option<usize> {
+        let mut groups: Vec<_> = self
+            .groups
+            .iter()
+            .filter(|(_, g)| g.leader == former)
+            .collect();
+        groups.sort_unstable_by_key(|(id, _)| **id);
+        let candidates: Vec<(usize, Pid)> = groups.first()?.1.followers().collect();
+        let alive = candidates.into_iter().filter(|(r, _)| !self.is_dropped(*r));
+        let progress = alive
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|(r, p)| (self.views(p).iter().map(|v| v.pos).sum::<u64>(), r));
+        progress.max().map(|(_, r)| r)
+    }
+
+    /// Get on with all takeovers.
+    pub(crate) fn take_over(&mut self) {
+        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        for id in groups {
+            let Some(mut t) = self.groups.get_mut(&id).and_then(|g| g.takeover.take()) else {
+                continue;
+            };
+            // What goes wrong with a process that is just ending is looked at again.
+            let over = self.advance(id, &mut t).unwrap_or(false);
+            if let Some(g) = self.groups.get_mut(&id)
+                && !over
+            {
+                g.takeover = Some(t);
+            } else {
+                self.end_takeover(&t);
+            }
+            if self.outcome.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// One step; true when it is over.
+    fn advance(&mut self, id: GroupId, t: &mut Takeover) -> Result<bool> {
+        let Some(pid) = self
+            .groups
+            .get(&id)
+            .and_then(|g| g.members[t.successor].pid)
+        else {
+            // The successor's process of this group is yet to be born, or is gone.
+            return Ok(self.is_dropped(t.successor) || t.since.elapsed() > DYING);
+        };
+        match t.stage {
+            Stage::Dying => {
+                let mut threads = self.threads.iter().filter(|(_, th)| th.pid == t.pid);
+                if threads.any(|(tid, _)| !t.bodies.contains_key(tid)) {
+                    if t.since.elapsed() > DYING {
+                        self.give_up("stopped: a thread of the former leader does not end");
+                    }
+                    return Ok(false);
+                }
+                self.examine(id, t);
+                self.name_unled();
+                t.stage = Stage::Replaying;
+                Ok(false)
+            }
+            Stage::Replaying => {
+                if self.disagrees(id) {
+                    t.outvoted = true;
+                }
+                if t.outvoted && !self.cut_off(id, t)? {
+                    return Ok(false);
+                }
+                if !self.has_replayed(id, pid) {
+                    return Ok(false);
+                }
+                self.ask(id, t, pid)?;
+                t.stage = Stage::Asked;
+                Ok(false)
+            }
+            Stage::Asked => self.has_taken_over(id, t, pid),
+        }
+    }
+
+    /// Everything is replayed: the successor is to lead.
+    fn ask(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
+        self.bequeath(t, pid)?;
+        let Some(g) = self.groups.get(&id) else {
+            return Ok(());
+        };
+        let newborn = g.segment.ring(0).head.load(Ordering::SeqCst) == 0;
+        let shown = g.name.shown as u32;
+        if newborn {
+            // Its parent has been told this id.
+            let at = block_address(0) + block_field!(shown_tid);
+            self.memory(pid)?.write(at, &shown.to_le_bytes())?;
+        }
+        self.memory(pid)?
+            .write(private_field!(promotion), &promotion::ASKED.to_le_bytes())?;
+        self.wake_sleepers(id, t.successor, true);
+        Ok(())
+    }
+
+    /// Whoever sleeps until there is another record is to look.
+    fn wake_sleepers(&self, id: GroupId, replica: usize, all: bool) {
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        for slot in 0..MAX_THREADS {
+            let ring = g.segment.ring(slot);
+            let asleep = ring.follower_sleeps.load(Ordering::SeqCst) & (1 << replica) != 0;
+            if asleep || (all && ring.head.load(Ordering::SeqCst) != 0) {
+                crate::segment::wake_word(&ring.head);
+            }
+        }
+    }
+
+    /// Does it lead, and has it made its own what was under way?
+    fn has_taken_over(&mut self, id: GroupId, t: &mut Takeover, pid: Pid) -> Result<bool> {
+        self.wake_sleepers(id, t.successor, false);
+        let mut state = [0; 4];
+        self.memory(pid)?
+            .read(private_field!(promotion), &mut state)?;
+        if u32::from_le_bytes(state) != promotion::DONE {
+            // All its threads compute: the first one to come to a call will see it.
+            return Ok(false);
+        }
+        if !t.told {
+            t.told = true;
+            self.journal.tell(&Event::Promoted {
+                replica: t.successor,
+            });
+            eprintln!(
+                "geryon: replica {} leads from now on, {:.1} ms after replica {} was lost",
+                t.successor + 1,
+                t.since.elapsed().as_secs_f64() * 1e3,
+                t.former + 1
+            );
+        }
+        self.legacy_is_used(t, pid)
+    }
+
+    /// It is over, or the group is: let go of what is left, and have the replica made anew.
+    pub(crate) fn end_takeover(&mut self, t: &Takeover) {
+        t.bury();
+        if self.options.on_divergence == OnDivergence::Replace
+            && self.is_dropped(t.former)
+            && !self.wanted.iter().any(|w| w.replica == t.former)
+        {
+            self.want(t.former);
+        }
+    }
+
+    /// Let go of what is left of all former leaders.
+    pub(crate) fn bury_all(&self) {
+        for g in self.groups.values() {
+            if let Some(t) = &g.takeover {
+                t.bury();
+            }
+        }
+    }
+
+    /// The former leader of the group that the process is in.
+    pub(crate) fn former(&self, pid: Pid) -> Option<Pid> {
+        let (id, _) = self.membership(pid)?;
+        Some(self.groups.get(&id)?.takeover.as_ref()?.pid)
+    }
+
+    /// Its memory, or that of one before it that has left something to this thread group.
+    pub(crate) fn former_memory(&self, pid: Pid, slot: Option<u32>) -> Option<&RemoteMemory> {
+        let (id, _) = self.membership(pid)?;
+        let t = self.groups.get(&id)?.takeover.as_ref()?;
+        let of = slot.and_then(|s| t.legacy.iter().find(|l| l.slot == s));
+        let whose = of.map_or(0, |l| l.whose);
+        t.memories.get(whose)
+    }
+}
+
+impl Takeover {
+    /// `pid`: the former leader's process.
+    fn new(former: usize, pid: Pid, successor: usize, outvoted: bool) -> Takeover {
+        let memory = RemoteMemory::open(pid).ok();
+        Takeover {
+            former,
+            pid,
+            successor,
+            since: Instant::now(),
+            bodies: HashMap::new(),
+            memories: memory.into_iter().collect(),
+            older: Vec::new(),
+            stage: Stage::Dying,
+            told: false,
+            outvoted,
+            rest: Vec::new(),
+            legacy: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    /// A successor was lost, too: what it had not made its own is still to be taken over.
+    fn succeed(&mut self, before: Takeover) {
+        self.older.extend(&before.older);
+        if before.stage == Stage::Asked {
+            let own = self.memories.len();
+            self.legacy = before.legacy;
+            for l in &mut self.legacy {
+                l.whose += own;
+            }
+            self.older.extend(before.bodies.into_keys());
+        } else {
+            // It had not begun to lead: nothing has changed but who is to.
+            self.former = before.former;
+            self.pid = before.pid;
+            self.since = before.since;
+            self.stage = before.stage;
+            self.outvoted = before.outvoted;
+            self.bodies = before.bodies;
+            self.legacy = before.legacy;
+            self.taken = before.taken;
+            self.memories.clear();
+        }
+        self.memories.extend(before.memories);
+    }
+
+    /// Let go of what is left of the former leaders.
+    fn bury(&self) {
+        for tid in self.bodies.keys().chain(&self.older) {
+            let _ = Stopped(*tid).resume(0);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Children of a process that goes on in another replica: the kernel knows others as its children
+//! than the program does. Who has ended, and whom that is told, is known here.
+
+use crate::state::{End, Group, Monitor, Name};
+use anyhow::Result;
+use geryon_abi::layout::Reap;
+use geryon_tracee::{Pid, kill};
+use std::mem::offset_of;
+use std::sync::atomic::Ordering;
+
+/// Beyond so many, those are forgotten that were waited for.
+const MANY: usize = 256;
+
+/// A process of the program that has ended, and that its parent has not waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    name: Name,
+    end: End,
+    /// Its parent was told by a signal.
+    told: bool,
+}
+
+impl Ended {
+    /// As wait4 shows it.
+    fn status(&self) -> u64 {
+        match self.end {
+            End::Exited(code) => ((code & 0xff) << 8) as u64,
+            End::Killed(signal) => signal as u64,
+        }
+    }
+
+    /// The signal's siginfo.
+    fn siginfo(&self) -> [u64; 16] {
+        let pair = |low: i32, high: i32| u64::from(low as u32) | u64::from(high as u32) << 32;
+        let (code, value) = match self.end {
+            End::Exited(c) => (libc::CLD_EXITED, c & 0xff),
+            End::Killed(s) => (libc::CLD_KILLED, s),
+        };
+        let mut info = [0; 16];
+        info[0] = pair(libc::SIGCHLD, 0);
+        info[1] = pair(code, 0);
+        info[2] = pair(self.name.shown, 0);
+        info[3] = pair(value, 0);
+        info
+    }
+}
+
+impl Monitor {
+    /// A process of the program has ended.
+    pub(crate) fn child_ended(&mut self, name: Name, end: End) {
+        if self.ended.len() > MANY && !self.taken_over {
+            self.ended.retain(|e| is_zombie(e.name.shown));
+        }
+        let parent = self.groups.values().find(|g| g.name.shown == name.parent);
+        let Some(parent) = parent.filter(|_| name.parent != 0) else {
+            return;
+        };
+        self.ended.push(Ended {
+            name,
+            end,
+            told: false,
+        });
+        if parent.adopted {
+            let events = &parent.segment.header().child_events;
+            events.fetch_add(1, Ordering::SeqCst);
+            crate::segment::wake_half(events);
+            if let Some(p) = parent.leader_pid() {
+                kill(p, libc::SIGCHLD);
+            }
+        }
+    }
+
+    /// The siginfo of a SIGCHLD of an adopted process; None: it is none of the program's.
+    pub(crate) fn child_signal(&mut self, pid: Pid, info: &[u64; 16]) -> Option<[u64; 16]> {
+        let from = info[2] as u32;
+        let (id, _) = self.membership(pid)?;
+        let shown = self.groups.get(&id)?.name.shown;
+        if from != std::process::id() {
+            return None;
+        }
+        let mut news = self
+            .ended
+            .iter_mut()
+            .filter(|e| e.name.parent == shown && !e.told);
+        let last = news.next_back()?;
+        last.told = true;
+        let info = last.siginfo();
+        for e in &mut self.ended {
+            e.told |= e.name.parent == shown;
+        }
+        Some(info)
+    }
+
+    /// A leader is lost: which of its processes' children had been waited for, its kernel knows.
+    pub(super) fn forget_reaped(&mut self, replica: usize) {
+        let led: Vec<Name> = self
+            .groups
+            .values()
+            .filter(|g| g.leader == replica && !g.adopted)
+            .map(|g| g.name)
+            .collect();
+        self.ended.retain(|e| {
+            let natively = led.iter().any(|n| n.shown == e.name.parent);
+            !natively || is_zombie(e.name.shown)
+        });
+    }
+
+    /// The child that has ended and that the agent asks for.
+    pub(crate) fn reap_for(&mut self, pid: Pid, at: u64) -> Result<i64> {
+        let Some((id, _)) = self.membership(pid) else {
+            return Ok(-i64::from(libc::ECHILD));
+        };
+        let Some(own) = self.groups.get(&id).map(|g| g.name.shown) else {
+            return Ok(-i64::from(libc::ECHILD));
+        };
+        let m = self.memory(pid)?;
+        let words = m.words::<3>(at)?;
+        let wanted = |name: &Name| {
+            name.parent == own
+                && match words[0] {
+                    1 => name.shown as u64 == words[1],
+                    // Process groups are the kernel's affair; a shell without job control has one.
+                    _ => true,
+                }
+        };
+        if let Some(i) = self.ended.iter().position(|e| wanted(&e.name)) {
+            let e = self.ended[i];
+            if words[2] == 0 {
+                self.ended.remove(i);
+            }
+            let m = self.memory(pid)?;
+            m.set_word(at + offset_of!(Reap, status) as u64, e.status())?;
+            return Ok(i64::from(e.name.shown));
+        }
+        let is_there = |g: &Group| g.living().next().is_some() || !g.early.is_empty();
+        let lives = self.groups.values().any(|g| wanted(&g.name) && is_there(g))
+            || self.processes.values().any(|p| {
+                // A child that has not said who it is.
+                p.group.is_none() && p.parent.is_some_and(|(g, _)| g == id)
+            });
+        Ok(if lives { 0 } else { -i64::from(libc::ECHILD) })
+    }
+}
+
+fn is_zombie(pid: Pid) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(end: End) -> Ended {
+        Ended {
+            name: Name {
+                shown: 7,
+                parent: 3,
+            },
+            end,
+            told: false,
+        }
+    }
+
+    #[test]
+    fn a_status_is_as_the_kernel_shows_it() {
+        assert_eq!(ended(End::Exited(3)).status(), 0x300);
+        assert_eq!(ended(End::Killed(9)).status(), 9);
+    }
+
+    #[test]
+    fn the_signal_names_the_child() {
+        let info = ended(End::Exited(3)).siginfo();
+        assert_eq!(info[0] as i32, libc::SIGCHLD);
+        assert_eq!(info[1] as i32, libc::CLD_EXITED);
+        assert_eq!(info[2] as i32, 7);
+        assert_eq!(info[3] as i32, 3);
+    }
+}

@@ -1,0 +1,107 @@
+//! A leader that was outvoted has logged what the others do not believe, and its other threads may
+//! have gone on from there. The survivors replay what they can; then each of their threads waits: for
+//! a record, for a turn that will never come, or for a verdict. There the log is cut off.
+
+use super::Takeover;
+use super::quiet::Stand;
+use crate::state::{GroupId, Monitor};
+use anyhow::Result;
+use geryon_abi::layout::wait;
+use geryon_tracee::{Pid, Stopped};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+const DISAGREE: &str = "stopped: the survivors do not agree on where the lost leader went wrong";
+const TAKEN: &str =
+    "stopped: the leader that was outvoted has taken input that it cannot give back";
+
+/// Does it stand at a record that is in doubt?
+fn is_held(s: &Stand) -> bool {
+    matches!(s.waiting, wait::DIVERGED | wait::TURN | wait::VALUE)
+}
+
+impl Monitor {
+    /// Has a survivor reported that it differs from what the former leader logged?
+    pub(super) fn disagrees(&self, id: GroupId) -> bool {
+        self.groups.get(&id).is_some_and(|g| !g.reports.is_empty())
+    }
+
+    /// Cut the log off once all survivors are at rest. True when that is done, or nothing has to be.
+    pub(super) fn cut_off(&mut self, id: GroupId, t: &mut Takeover) -> Result<bool> {
+        let members: Vec<Pid> = match self.groups.get(&id) {
+            Some(g) => g.living().map(|(_, p)| p).collect(),
+            None => return Ok(false),
+        };
+        let mut all = Vec::new();
+        for pid in members {
+            match self.stands(pid) {
+                Some(s) => all.extend(s),
+                None => return Ok(false),
+            }
+        }
+        let Some(g) = self.groups.get(&id) else {
+            return Ok(false);
+        };
+        let head = |slot: u32| g.segment.ring(slot as usize).head.load(Ordering::SeqCst);
+        let rests = |s: &Stand| match s.waiting {
+            wait::RECORD => s.pos >= head(s.slot),
+            wait::KERNEL => !s.midway,
+            _ => is_held(s),
+        };
+        let asleep = |s: &Stand| s.waiting == wait::DIVERGED || sleeps(s.tid);
+        let seen: Vec<(u32, u64)> = all.iter().map(|s| (s.waiting, s.pos)).collect();
+        if !all.iter().all(|s| rests(s) && asleep(s)) || t.rest != seen {
+            t.rest = seen;
+            return Ok(false);
+        }
+        let mut cuts: HashMap<u32, u64> = HashMap::new();
+        for s in all.iter().filter(|s| is_held(s)) {
+            let reported = g.reports.iter().find(|r| r.tid == s.tid);
+            let at = reported.map_or(s.standing, |r| r.report.pos);
+            if *cuts.entry(s.slot).or_insert(at) != at {
+                self.give_up(DISAGREE);
+                return Ok(false);
+            }
+        }
+        let passed = |s: &Stand| !is_held(s) && cuts.get(&s.slot).is_some_and(|at| s.pos > *at);
+        if all.iter().any(passed) {
+            self.give_up(DISAGREE);
+            return Ok(false);
+        }
+        let lost = |(slot, end): &(u32, u64)| cuts.get(slot).is_some_and(|at| end > at);
+        if t.taken.iter().any(lost) {
+            self.give_up(TAKEN);
+            return Ok(false);
+        }
+        for (slot, at) in &cuts {
+            let ring = g.segment.ring(*slot as usize);
+            ring.head.store(*at, Ordering::SeqCst);
+        }
+        self.answer_reports(id)?;
+        t.outvoted = false;
+        Ok(true)
+    }
+
+    /// Those that differed look at the log again.
+    fn answer_reports(&mut self, id: GroupId) -> Result<()> {
+        let Some(g) = self.groups.get_mut(&id) else {
+            return Ok(());
+        };
+        for r in std::mem::take(&mut g.reports) {
+            let tracee = Stopped(r.tid);
+            let mut regs = tracee.regs()?;
+            regs.rax = 0;
+            regs.orig_rax = u64::MAX;
+            tracee.set_regs(&regs)?;
+            tracee.resume(0)?;
+        }
+        Ok(())
+    }
+}
+
+/// Does the thread sleep in the kernel?
+fn sleeps(tid: Pid) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    text.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with(['S', 't']))
+}

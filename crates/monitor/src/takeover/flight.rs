@@ -1,0 +1,237 @@
+//! What a leader's threads had under way when it was lost: done or not, and with which result.
+
+use super::Takeover;
+use crate::state::{GroupId, Monitor};
+use crate::{block_field, private_field};
+use anyhow::Result;
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::{
+    BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS, block_address, flight,
+};
+use geryon_tracee::{Pid, RemoteMemory};
+use std::mem::offset_of;
+use std::sync::atomic::Ordering;
+
+/// What a thread of the former leader leaves to the successor's.
+#[derive(Clone, Debug)]
+pub struct Legacy {
+    /// Thread group.
+    pub(super) slot: u32,
+    /// In whose memory is what the call wrote: an index in `Takeover::memories`.
+    pub(super) whose: usize,
+    /// A call that was made, and that is not in the log.
+    call: Option<Call>,
+    /// Signals that waited for the thread's next safe point.
+    signals: Vec<[u64; 16]>,
+}
+
+/// Which, and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Call {
+    nr: u32,
+    digest: u64,
+    result: i64,
+}
+
+/// What the block of a thread says.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    state: u32,
+    result: i64,
+}
+
+/// The places behind the gate's `syscall` instructions where the result is in no note yet.
+#[derive(Clone, Copy, Debug)]
+struct Gate([u64; 4]);
+
+impl Gate {
+    /// The result of the call that was under way, if it has had an effect.
+    fn result(self, noted: Noted, rip: u64, rax: i64) -> Option<i64> {
+        let result = match noted.state {
+            flight::BEGUN if self.0.contains(&rip) => rax,
+            flight::RETURNED | flight::LOGGING => noted.result,
+            _ => return None,
+        };
+        if result >> 62 == 1 {
+            // The number: it was not made at all.
+            return None;
+        }
+        // Interrupted before it had done anything.
+        (!(-516..=-512).contains(&result) && result != -i64::from(libc::EINTR)).then_some(result)
+    }
+}
+
+impl Monitor {
+    /// The former leader's threads are at their ends: what had they done that nobody knows of?
+    pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
+        let mut child = None;
+        let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
+            return;
+        };
+        let gate = Gate([
+            self.image.symbol("geryon_blocking_end"),
+            self.image.symbol("geryon_flight_returned"),
+            self.image.symbol("geryon_flight_end"),
+            self.image.symbol("geryon_flight_end_returned"),
+        ]);
+        for regs in t.bodies.values() {
+            let at = regs.gs_base.wrapping_sub(BLOCKS_BASE);
+            let slot = (at / BLOCK_BYTES) as usize;
+            if slot >= MAX_THREADS || at % BLOCK_BYTES != 0 {
+                continue;
+            }
+            let ring = g.segment.ring(slot);
+            let word = |field: u64| memory.word(block_address(slot) + field).unwrap_or(0);
+            let noted = Noted {
+                state: word(block_field!(flight)) as u32,
+                result: word(block_field!(flight_result)) as i64,
+            };
+            let end = word(block_field!(flight_end));
+            if noted.state == flight::LOGGED && ring.head.load(Ordering::SeqCst) < end {
+                // All of its words are there: it only was not said.
+                ring.head.store(end, Ordering::SeqCst);
+                crate::segment::wake_word(&ring.head);
+            }
+            t.taken.push((slot as u32, word(block_field!(taken))));
+            let nr = word(block_field!(flight_nr)) as u32;
+            let result = gate.result(noted, regs.rip, regs.rax as i64);
+            // That a child died which was killed with it is nothing that has happened.
+            let result = result.filter(|r| {
+                let child = waited_for(nr, *r, word(block_field!(frame)), memory);
+                child.is_none_or(|c| !self.deposed.contains(&c))
+            });
+            let call = result.map(|result| Call {
+                nr,
+                digest: word(block_field!(flight_digest)),
+                result,
+            });
+            if let Some(c) = call
+                && matches!(i64::from(c.nr), libc::SYS_fork | libc::SYS_clone)
+                && c.result > 0
+            {
+                let forks = memory.word(private_field!(forks)).unwrap_or(0);
+                child = Some((forks.wrapping_sub(1), c.result as Pid));
+            }
+            let signals = pending(memory, slot);
+            // It had itself been given a result, and has not made it its own.
+            let unused = word(block_field!(given)) as u32 != 0;
+            if !unused {
+                t.legacy.retain(|l| l.slot != slot as u32);
+            }
+            if call.is_some() || !signals.is_empty() {
+                t.legacy.push(Legacy {
+                    slot: slot as u32,
+                    whose: 0,
+                    call,
+                    signals,
+                });
+            }
+        }
+        if let Some((sequence, shown)) = child {
+            self.name_child(id, sequence, shown);
+        }
+    }
+
+    /// Tell the successor's threads.
+    pub(super) fn bequeath(&mut self, t: &Takeover, pid: Pid) -> Result<()> {
+        let m = self.memory(pid)?;
+        for l in &t.legacy {
+            let block = block_address(l.slot as usize);
+            for (i, info) in l.signals.iter().enumerate() {
+                let to = block + block_field!(pending) + 128 * i as u64;
+                for (k, w) in info.iter().enumerate() {
+                    m.set_word(to + 8 * k as u64, *w)?;
+                }
+            }
+            let count = l.signals.len() as u32;
+            if count != 0 {
+                m.write(block + block_field!(pending_count), &count.to_le_bytes())?;
+            }
+            if let Some(c) = l.call {
+                m.write(block + block_field!(given_nr), &c.nr.to_le_bytes())?;
+                m.set_word(block + block_field!(given_digest), c.digest)?;
+                m.set_word(block + block_field!(given_result), c.result as u64)?;
+                m.write(block + block_field!(given), &1u32.to_le_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the successor taken all results?
+    pub(super) fn legacy_is_used(&mut self, t: &Takeover, pid: Pid) -> Result<bool> {
+        let m = self.memory(pid)?;
+        for l in t.legacy.iter().filter(|l| l.call.is_some()) {
+            let mut word = [0; 4];
+            m.read(
+                block_address(l.slot as usize) + block_field!(given),
+                &mut word,
+            )?;
+            if u32::from_le_bytes(word) != 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The child that a wait has returned.
+fn waited_for(nr: u32, result: i64, frame: u64, memory: &RemoteMemory) -> Option<Pid> {
+    const SI_PID: u64 = 16;
+    match i64::from(nr) {
+        libc::SYS_wait4 => Some(result as Pid),
+        libc::SYS_waitid => {
+            let info = memory.word(frame + offset_of!(Frame, rdx) as u64).ok()?;
+            let mut pid = [0; 4];
+            memory.read(info + SI_PID, &mut pid).ok()?;
+            Some(Pid::from_le_bytes(pid))
+        }
+        _ => None,
+    }
+}
+
+fn pending(memory: &RemoteMemory, slot: usize) -> Vec<[u64; 16]> {
+    let block = block_address(slot);
+    let mut count = [0; 4];
+    let read = memory.read(block + block_field!(pending_count), &mut count);
+    let count = read.map_or(0, |()| u32::from_le_bytes(count) as usize);
+    let at = |i: usize| block + block_field!(pending) + 128 * i as u64;
+    (0..count.min(MAX_PENDING))
+        .filter_map(|i| memory.words(at(i)).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(state: u32, rip: u64, rax: i64) -> Option<i64> {
+        Gate([10, 12, 20, 22]).result(Noted { state, result: 7 }, rip, rax)
+    }
+
+    #[test]
+    fn a_call_that_has_not_begun_is_not_done() {
+        assert_eq!(result(flight::NONE, 10, 5), None);
+        assert_eq!(result(flight::BEGUN, 8, 1), None);
+    }
+
+    #[test]
+    fn between_the_call_and_its_note_the_register_tells() {
+        assert_eq!(result(flight::BEGUN, 10, 5), Some(5));
+        assert_eq!(result(flight::BEGUN, 12, 5), Some(5));
+        assert_eq!(result(flight::BEGUN, 20, -9), Some(-9));
+    }
+
+    #[test]
+    fn then_the_note_tells() {
+        assert_eq!(result(flight::RETURNED, 99, 5), Some(7));
+        assert_eq!(result(flight::LOGGING, 99, 5), Some(7));
+        assert_eq!(result(flight::LOGGED, 99, 5), None);
+    }
+
+    #[test]
+    fn what_was_interrupted_has_done_nothing() {
+        assert_eq!(result(flight::BEGUN, 10, -512), None);
+        assert_eq!(result(flight::BEGUN, 10, -4), None);
+        assert_eq!(result(flight::BEGUN, 10, 1 << 62 | 202), None);
+    }
+}

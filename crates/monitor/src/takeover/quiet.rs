@@ -1,0 +1,140 @@
+//! Has a follower replayed everything that was published, so that it can begin to lead?
+
+use crate::block_field;
+use crate::state::{GroupId, Monitor};
+use geryon_abi::layout::{MAX_THREADS, block_address, wait};
+use geryon_tracee::Pid;
+use std::sync::atomic::Ordering;
+
+/// How a follower's thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stand {
+    /// Thread group.
+    pub slot: u32,
+    /// Host thread id.
+    pub tid: Pid,
+    /// Position in the ring.
+    pub pos: u64,
+    /// See `geryon_abi::layout::wait`.
+    pub waiting: u32,
+    /// It is in the agent, or in the original of a hooked function.
+    pub inside: bool,
+    /// It carries out an operation whose turn has come.
+    pub midway: bool,
+    /// Where the record starts whose turn it waits for.
+    pub standing: u64,
+}
+
+impl Stand {
+    /// Is there nothing that it still has to replay or to complete?
+    fn is_quiet(&self, head: u64) -> bool {
+        self.pos == head
+            && match self.waiting {
+                wait::RECORD => true,
+                wait::KERNEL => !self.midway,
+                wait::NONE => !self.inside,
+                _ => false,
+            }
+    }
+}
+
+impl Monitor {
+    /// How the living threads of a process stand; None while one of them cannot be told.
+    pub(super) fn stands(&mut self, pid: Pid) -> Option<Vec<Stand>> {
+        let threads = self.threads.iter().filter(|(_, t)| t.pid == pid);
+        let threads: Vec<Pid> = threads.map(|(t, _)| *t).collect();
+        let m = self.memory(pid).ok()?;
+        let mut out = Vec::new();
+        for slot in 0..MAX_THREADS {
+            let b = block_address(slot);
+            let word = |o: u64| m.word(b + o).unwrap_or(0);
+            if word(block_field!(this)) == 0 {
+                // Slots are given out from the lowest on.
+                if slot > threads.len() * 2 + 8 {
+                    break;
+                }
+                continue;
+            }
+            let tid = word(block_field!(own_tid)) as u32 as Pid;
+            if word(block_field!(free)) as u32 != 0 || !threads.contains(&tid) {
+                continue;
+            }
+            // The position first: whoever reads a record meanwhile is seen to be busy, or comes to
+            // wait again behind a position that is not the last.
+            let pos = word(block_field!(pos));
+            out.push(Stand {
+                slot: slot as u32,
+                tid,
+                pos,
+                waiting: word(block_field!(waiting)) as u32,
+                inside: word(block_field!(frame)) != 0 || word(block_field!(hook_rsp)) != 0,
+                midway: word(block_field!(midway)) as u32 != 0,
+                standing: word(block_field!(standing)),
+            });
+        }
+        (out.len() == threads.len()).then_some(out)
+    }
+
+    /// Has the process replayed all rings to their ends?
+    pub(super) fn has_replayed(&mut self, id: GroupId, pid: Pid) -> bool {
+        let Some(stands) = self.stands(pid) else {
+            return false;
+        };
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
+        let head = |slot: usize| g.segment.ring(slot).head.load(Ordering::SeqCst);
+        if !stands.iter().all(|s| s.is_quiet(head(s.slot as usize))) {
+            return false;
+        }
+        // Threads that are yet to be born, and what is left of those that have ended.
+        let Some(m) = self.processes.get(&pid).and_then(|p| p.memory.as_ref()) else {
+            return false;
+        };
+        (0..MAX_THREADS).all(|slot| {
+            let pos = || m.word(block_address(slot) + block_field!(pos));
+            head(slot) == 0 || pos().is_ok_and(|p| p == head(slot))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stand(waiting: u32) -> Stand {
+        Stand {
+            slot: 0,
+            tid: 1,
+            pos: 50,
+            waiting,
+            inside: true,
+            midway: false,
+            standing: 0,
+        }
+    }
+
+    #[test]
+    fn who_waits_for_what_is_not_there_is_quiet() {
+        assert!(stand(wait::RECORD).is_quiet(50));
+        assert!(!stand(wait::RECORD).is_quiet(51));
+        assert!(!stand(wait::TURN).is_quiet(50));
+    }
+
+    #[test]
+    fn the_program_may_compute_but_no_operation_be_half_done() {
+        assert!(!stand(wait::NONE).is_quiet(50));
+        let outside = Stand {
+            inside: false,
+            ..stand(wait::NONE)
+        };
+        assert!(outside.is_quiet(50));
+        let blocked = stand(wait::KERNEL);
+        assert!(blocked.is_quiet(50));
+        let midway = Stand {
+            midway: true,
+            ..blocked
+        };
+        assert!(!midway.is_quiet(50));
+    }
+}
