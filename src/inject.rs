@@ -8,7 +8,7 @@ mod progress;
 mod setting;
 mod trial;
 
-use crate::program;
+use crate::{USAGE, program};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::MAX_REPLICAS;
 use geryon_bench::scratch::{self, Scratch};
@@ -29,7 +29,6 @@ use std::sync::mpsc;
 /// There was silent corruption, a hang or an error that could not be repaired.
 const BAD: u8 = 1;
 /// Wrong usage, as clap's own errors.
-const USAGE: u8 = 2;
 /// More at once only wait for each other.
 const JOBS_MAX: i64 = 256;
 

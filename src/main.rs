@@ -12,6 +12,8 @@ use std::process::ExitCode;
 
 /// Geryon's own failures end with this status, as those of `env` and `timeout` do.
 pub const OWN_FAILURE: u8 = 125;
+/// Exit status for what was typed wrongly.
+pub const USAGE: u8 = 2;
 
 /// Runs N replicas of one unmodified multithreaded program: the same input, the leader's thread
 /// order in the followers, and only confirmed output leaves.

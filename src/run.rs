@@ -1,6 +1,6 @@
 //! `geryon run`: flags to options, outcome to exit status.
 
-use crate::{OWN_FAILURE, program, streams};
+use crate::{OWN_FAILURE, USAGE, program, streams};
 use clap::ValueEnum;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
 use geryon_fault::Fault;
@@ -8,6 +8,7 @@ use geryon_monitor::{OnDivergence, Options, Order, Outcome, Sabotage, Verify};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// What was typed.
 #[derive(clap::Args)]
@@ -26,6 +27,10 @@ pub struct Args {
     /// What follows when one of three or more replicas is outvoted. (Two that differ are stopped.)
     #[arg(long, value_enum, default_value_t = OnDivergenceFlag::Replace, value_name = "POLICY")]
     on_divergence: OnDivergenceFlag,
+    /// With two replicas: every so many seconds copies of both are put to sleep. When the two differ,
+    /// the copies replay what has happened since and decide who is right, and the run goes on.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_checkpoint)]
+    checkpoint: Option<Duration>,
     /// Write the report of a divergence to this file, too, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -79,6 +84,30 @@ enum VerifyFlag {
     Async,
 }
 
+/// Seconds between two checkpoints.
+fn parse_checkpoint(text: &str) -> Result<Duration, String> {
+    const LEAST: f64 = 0.01;
+    const MOST: f64 = 86_400.0;
+    match text.parse::<f64>() {
+        Ok(s) if (LEAST..=MOST).contains(&s) => Ok(Duration::from_secs_f64(s)),
+        _ => Err(format!("SECONDS is a number from {LEAST} to {MOST}")),
+    }
+}
+
+/// What does not go together with `--checkpoint`.
+fn checkpoint_conflict(args: &Args) -> Option<&'static str> {
+    args.checkpoint?;
+    if args.replicas == 1 {
+        Some("--checkpoint is for two replicas: one has nobody to differ from\n  try: -n 2")
+    } else if args.replicas > 2 {
+        Some("--checkpoint is for two replicas: three or more decide by themselves who is right\n  try: -n 2, or no --checkpoint")
+    } else if !matches!(args.on_divergence, OnDivergenceFlag::Replace) {
+        Some("--checkpoint repairs what --on-divergence drop and stop leave as it is\n  try: one of the two options alone")
+    } else {
+        None
+    }
+}
+
 fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
     let parts: Vec<&str> = text.split(':').collect();
     let [replica, what, at] = parts[..] else {
@@ -102,6 +131,10 @@ fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
 
 /// Run and exit as the program did.
 pub fn main(args: Args) -> ExitCode {
+    if let Some(why) = checkpoint_conflict(&args) {
+        eprintln!("geryon: {why}");
+        return ExitCode::from(USAGE);
+    }
     let program = match program::find(&args.command[0]) {
         Ok(p) => p,
         Err(e) => {
@@ -132,6 +165,7 @@ pub fn main(args: Args) -> ExitCode {
             OnDivergenceFlag::Drop => OnDivergence::Drop,
             OnDivergenceFlag::Stop => OnDivergence::Stop,
         },
+        checkpoint: args.checkpoint,
         report: args.report,
         journal: args.journal,
         fault: args.fault,

@@ -141,8 +141,18 @@ pub mod rpc {
     /// A child that has ended: (address of a [`super::Reap`]); answers its id as the program knows
     /// it, 0 when none has ended yet, or -ECHILD.
     pub const REAP: u64 = BASE + 14;
+    /// The pair of sleeping replicas is in the way: (see [`super::outdated`]).
+    pub const OUTDATED: u64 = BASE + 15;
     /// One past the last.
-    pub const END: u64 = BASE + 15;
+    pub const END: u64 = BASE + 16;
+}
+
+/// How much the sleeping replicas (a checkpoint) are in the way.
+pub mod outdated {
+    /// There should be younger ones soon: the log fills up.
+    pub const SOON: u64 = 0;
+    /// Nothing can go on before they are gone.
+    pub const NOW: u64 = 1;
 }
 
 /// Which way an id is translated.
@@ -233,6 +243,10 @@ pub struct Header {
     /// Bit i: replica i is being made. Nothing that it has still to read is overwritten, and nobody
     /// waits for its confirmation yet.
     pub joining: AtomicU32,
+    /// Bit i: replica i (which is in `joining`, too) stands still until it is needed: it reads nothing.
+    pub sleeping: AtomicU32,
+    /// 1: the monitor knows that the sleeping ones hold up much of the log.
+    pub crowded: AtomicU32,
     /// Changes when a child of the process ends (counted once one of its replicas has taken over).
     pub child_events: AtomicU32,
     /// 1 once a process of the run goes on in another replica: ids as the program knows them name

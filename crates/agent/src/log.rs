@@ -1,9 +1,10 @@
 //! The thread's stream of records: the leader appends, a follower reads.
 
+use crate::gate::rpc;
 use crate::state::{Here, block, header, private};
 use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-use geryon_abi::layout::{RING_WORDS, wait};
+use geryon_abi::layout::{RING_WORDS, outdated, rpc as number, wait};
 use geryon_abi::record::{kind, kind_of};
 use geryon_ring::Ring;
 
@@ -39,6 +40,11 @@ pub fn readers() -> u32 {
     followers() | header().joining.load(Ordering::Acquire)
 }
 
+/// Those among the readers that stand still until they are needed (a checkpoint).
+pub fn sleepers() -> u32 {
+    header().sleeping.load(Ordering::Acquire)
+}
+
 /// Leader: append one word.
 #[inline(always)]
 pub fn put(mut b: Here, word: u64) {
@@ -72,7 +78,8 @@ fn make_room(mut b: Here) {
     }
     let mut patience = Patience::new();
     loop {
-        let mask = readers();
+        let sleepers = sleepers();
+        let mask = readers() | sleepers;
         let low = r.lowest_tail(mask);
         if low == u64::MAX {
             b.limit = b.pos + RING_WORDS as u64;
@@ -80,14 +87,36 @@ fn make_room(mut b: Here) {
         }
         b.limit = low + RING_WORDS as u64;
         if b.pos < b.limit {
+            if sleepers != 0 {
+                ask_for_younger(b, r.lowest_tail(sleepers));
+            }
             break;
+        }
+        if sleepers != 0 && r.lowest_tail(mask & !sleepers) > low {
+            // Nobody else is so far behind, and they will not read.
+            rpc(number::OUTDATED, outdated::NOW, 0, 0);
+            continue;
         }
         announce(wait::ROOM, low, b.pos);
         if patience.spend() {
-            sleep_on_followers(&r, mask, low, |i| &r.control().followers[i].tail);
+            sleep_on_followers(&r, mask & !sleepers, low, |i| &r.control().followers[i].tail);
         }
     }
     announce_end();
+}
+
+/// Leader: have the sleeping readers, the slowest of which stands at `tail`, replaced by younger ones
+/// once half of the ring holds what they have not read.
+fn ask_for_younger(mut b: Here, tail: u64) {
+    if tail == u64::MAX || header().crowded.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    let half = tail + RING_WORDS as u64 / 2;
+    if b.pos < half {
+        b.limit = b.limit.min(half);
+    } else if header().crowded.swap(1, Ordering::SeqCst) == 0 {
+        rpc(number::OUTDATED, outdated::SOON, 0, 0);
+    }
 }
 
 /// Leader: wait until every living follower has verified everything below `pos`.

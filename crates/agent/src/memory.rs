@@ -12,7 +12,7 @@ use crate::stop::{diverged_for_good, refused};
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{MAX_REPLICAS, rpc as number, touches_reserved, wait, why};
+use geryon_abi::layout::{MAX_REPLICAS, outdated, rpc as number, touches_reserved, wait, why};
 use geryon_abi::record::{kind, low_of, word};
 use geryon_abi::row::Row;
 
@@ -204,7 +204,7 @@ pub fn await_file_maps() {
     let mut patience = Patience::new();
     loop {
         // Those that are being made have still to fetch what they replay, too.
-        let mask = crate::log::readers();
+        let mask = crate::log::readers() & !crate::log::sleepers();
         let late = (0..MAX_REPLICAS).find(|i| {
             mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued
         });
@@ -219,6 +219,19 @@ pub fn await_file_maps() {
         }
     }
     announce_end();
+}
+
+/// Leader: before a descriptor goes away that a sleeping replica would have to map when it wakes up:
+/// there have to be younger ones.
+pub fn outdate_sleepers() {
+    let mask = crate::log::sleepers();
+    let issued = private().file_maps;
+    let late = |i: &usize| {
+        mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued
+    };
+    if mask != 0 && (0..MAX_REPLICAS).any(|i| late(&i)) {
+        rpc(number::OUTDATED, outdated::NOW, 0, 0);
+    }
 }
 
 /// ld.so has read its tunables: take our strings out of the environment again.

@@ -6,7 +6,7 @@ use crate::digest::Digest;
 use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{get, register_barrier, remember, resume_stream};
 use crate::marshal::{self, Before};
-use crate::memory::await_file_maps;
+use crate::memory::{await_file_maps, outdate_sleepers};
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_at, leads, private};
@@ -265,6 +265,7 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
 /// close, dup2, dup3, close_range: a descriptor may go away that a follower has yet to map.
 pub fn close(frame: &mut Frame, row: &'static Row) {
     if leads() && private().file_maps != 0 && private().replicas > 1 {
+        outdate_sleepers();
         await_file_maps();
     }
     call::input(frame, row);

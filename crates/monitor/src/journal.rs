@@ -56,6 +56,27 @@ pub enum Event {
         /// Which.
         replica: usize,
     },
+    /// Copies of both replicas sleep from now on.
+    Checkpoint {
+        /// Words that the log had had by then.
+        position: u64,
+        /// How long the leader stood still.
+        pause_us: u64,
+    },
+    /// Two replicas differ, and their sleeping copies were woken.
+    Rollback {
+        /// How old the copies are.
+        age_ms: u64,
+    },
+    /// The copies have said who is right.
+    Arbitrated {
+        /// Who is wrong.
+        outvoted: usize,
+        /// How long they needed for it.
+        took_us: u64,
+        /// How old they were when they were woken.
+        age_ms: u64,
+    },
     /// The run was stopped, with a report.
     Stopped {
         /// Why.

@@ -3,6 +3,7 @@
 use geryon_fault::Fault;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// When an output may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,8 @@ pub struct Options {
     pub order: Order,
     /// What follows when replicas differ.
     pub on_divergence: OnDivergence,
+    /// How often a pair of sleeping replicas is made (two replicas only).
+    pub checkpoint: Option<Duration>,
     /// Where the report goes, besides stderr.
     pub report: Option<PathBuf>,
     /// Where it is written what happens, as JSON lines.

@@ -7,6 +7,7 @@ mod halt;
 mod replica;
 mod thread;
 
+pub(crate) use replica::Made;
 pub(crate) use thread::restartable;
 
 use crate::journal::Event;
@@ -33,7 +34,7 @@ pub struct Wanted {
 }
 
 /// What came of one attempt for one group.
-pub(super) enum Attempt {
+pub(crate) enum Attempt {
     /// The group has the replica again; a copy of this one.
     Done(usize),
     /// Not now, for this reason.
@@ -51,6 +52,11 @@ impl Monitor {
             tried: None,
             why: String::new(),
         });
+    }
+
+    /// Are there fewer replicas than were asked for? (When checkpoints were woken there are more.)
+    pub(crate) fn lacks_replicas(&self) -> bool {
+        self.alive_mask().count_ones() < self.options.replicas
     }
 
     /// Is somebody missing?

@@ -9,6 +9,7 @@ mod ids;
 mod rpc;
 mod tsc;
 
+use crate::checkpoint::{self, Checkpoints};
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
@@ -16,7 +17,7 @@ use crate::launch::launch;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::signals::Signals;
-use crate::state::{End, Monitor, Process, Replica, Thread};
+use crate::state::{End, Monitor, Process, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_symbols::Symbolizer;
@@ -47,7 +48,8 @@ pub fn run(options: Options) -> Result<Outcome> {
     let signals = Signals::block()?;
     let (pid, pipe) = launch(&options, image.gate(), signals.original())?;
     let mut m = Monitor {
-        replicas: vec![Replica::default(); options.replicas as usize],
+        replicas: checkpoint::seats(options.replicas as usize, options.checkpoint.is_some()),
+        checkpoints: options.checkpoint.map(Checkpoints::new),
         options,
         image,
         plans: Plans::new(),
@@ -138,6 +140,7 @@ impl Monitor {
             if self.recovers() {
                 unless_gone(self.recover())?;
             }
+            unless_gone(self.checkpoint())?;
             if self.has_open_verdicts() && judged.elapsed() >= Duration::from_millis(URGENT_MS) {
                 judged = Instant::now();
                 unless_gone(self.judge_open())?;
@@ -153,7 +156,8 @@ impl Monitor {
     fn patience(&self) -> Duration {
         let urgent = self.recovers() || self.has_open_verdicts() || self.has_takeovers();
         let patience = Duration::from_millis(if urgent { URGENT_MS } else { WATCH_MS });
-        self.fault_patience().map_or(patience, |p| p.min(patience))
+        let others = [self.fault_patience(), self.checkpoint_patience()];
+        others.into_iter().flatten().fold(patience, Duration::min)
     }
 
     /// The last words.

@@ -91,19 +91,34 @@ impl Segment {
         fd_path(&self.file)
     }
 
-    /// A replica that had been given its place in every ring takes part from now on.
-    pub fn join(&self, replica: usize) {
+    /// A replica that had been given its place in every ring stands still there until it joins.
+    pub fn put_to_sleep(&self, replica: usize) {
+        self.header()
+            .sleeping
+            .fetch_or(1 << replica, Ordering::SeqCst);
+    }
+
+    /// A replica that had been given its place in every ring takes part from now on. `asleep`: the
+    /// rings at whose ends its threads sleep.
+    pub fn join(&self, replica: usize, asleep: &[usize]) {
+        for slot in asleep {
+            let ring = self.ring(*slot);
+            ring.follower_sleeps
+                .fetch_or(1 << replica, Ordering::SeqCst);
+        }
         let h = self.header();
+        h.sleeping.fetch_and(!(1 << replica), Ordering::SeqCst);
         h.alive.fetch_or(1 << replica, Ordering::SeqCst);
         h.joining.fetch_and(!(1 << replica), Ordering::SeqCst);
     }
 
     /// It does not come after all.
     pub fn leave_seat(&self, replica: usize) {
+        let h = self.header();
+        // Before its words change, which wakes whoever waits for it.
+        h.sleeping.fetch_and(!(1 << replica), Ordering::SeqCst);
+        h.joining.fetch_and(!(1 << replica), Ordering::SeqCst);
         self.drop_replica(replica);
-        self.header()
-            .joining
-            .fetch_and(!(1 << replica), Ordering::SeqCst);
     }
 
     /// Take a replica out: nobody waits for it any more. Its words change, so that a leader which is

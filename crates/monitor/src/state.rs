@@ -6,6 +6,7 @@ mod process;
 pub use group::{Crash, Group, GroupId, Name, ReportWords, Reported};
 pub use process::{End, Process, Thread};
 
+use crate::checkpoint::Checkpoints;
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
@@ -57,6 +58,8 @@ pub struct Monitor {
     pub ended: Vec<Ended>,
     /// Processes that were killed because their replica had lost a leader.
     pub deposed: HashSet<Pid>,
+    /// Checkpoints, if they were asked for.
+    pub checkpoints: Option<Checkpoints>,
     /// How long the source of the last copy stood still.
     pub pause: Duration,
     /// Replicas that are to be made anew.

@@ -130,6 +130,8 @@ impl Monitor {
     /// The replica leads no more: it is taken out of the run, and a follower takes its place in every
     /// group. `outvoted`: the others have found it to be wrong.
     pub(crate) fn depose(&mut self, replica: usize, outvoted: bool) {
+        // They may stand behind what is cut off.
+        self.end_sleepers();
         let Some(successor) = self.successor(replica) else {
             return self.give_up("stopped: nobody is left who could lead");
         };
@@ -367,6 +369,7 @@ impl Monitor {
         if self.options.on_divergence == OnDivergence::Replace
             && self.is_dropped(t.former)
             && !self.wanted.iter().any(|w| w.replica == t.former)
+            && self.lacks_replicas()
         {
             self.want(t.former);
         }

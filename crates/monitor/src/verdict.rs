@@ -6,6 +6,7 @@ mod remedy;
 
 use remedy::Blame;
 
+use crate::checkpoint::{REPLICAS, VOTERS};
 use crate::block_field;
 use crate::journal::Event;
 use crate::report::words::why_text;
@@ -29,7 +30,7 @@ struct Ballot {
     with_leader: usize,
     /// Those that reported the same.
     against_leader: usize,
-    /// Those followers that have reported nothing.
+    /// Those followers that have reported nothing, and have not come past it.
     silent: usize,
 }
 
@@ -101,13 +102,24 @@ impl Monitor {
             return;
         };
         let total = ballot.total;
-        let Some(blame) = ballot.blame(first.replica, leader, first.when.elapsed() > limit) else {
+        let arbitrated = self.is_arbitrating(id);
+        let expired = first.when.elapsed() > limit && !arbitrated;
+        let Some(blame) = ballot.blame(first.replica, leader, expired) else {
             return;
         };
+        if blame == Blame::Unnamed && self.is_arbitrable(id) {
+            return;
+        }
+        let blame = match blame {
+            // Who is left may be the accomplices of who is wrong.
+            _ if arbitrated && total < VOTERS => Blame::Unnamed,
+            blame => blame,
+        };
+        let left = if arbitrated { REPLICAS } else { living - 1 };
         let (verdict, consequence) = match blame {
             Blame::Follower(r) => (
                 format!("replica {} of {total} is outvoted", r + 1),
-                format!("going on with {} replicas", living - 1),
+                format!("going on with {left} replicas"),
             ),
             Blame::Leader(r) => (
                 format!("replica {} (the leader) of {total} is outvoted", r + 1),
@@ -115,8 +127,7 @@ impl Monitor {
             ),
             Blame::Unnamed => (
                 format!("{total} replicas differ, and no majority says who is wrong"),
-                "stopped before the unconfirmed output left; run with -n 3 to name the faulty replica"
-                    .to_owned(),
+                format!("stopped before the unconfirmed output left; {}", self.advice(arbitrated)),
             ),
         };
         let outvoted = match blame {
@@ -131,6 +142,20 @@ impl Monitor {
             why,
         });
         self.remedy(blame, &consequence);
+        if let Some(r) = outvoted.filter(|_| arbitrated) {
+            self.is_arbitrated(r);
+        }
+    }
+
+    /// What to try where nobody could be named.
+    fn advice(&self, arbitrated: bool) -> &'static str {
+        if arbitrated {
+            "the fault is older than the last checkpoint, or the program does not repeat itself: try again, or run with -n 3"
+        } else if self.checkpoints.is_some() {
+            "there was no checkpoint at that moment: try a shorter --checkpoint, or run with -n 3"
+        } else {
+            "run with -n 3 to name the faulty replica, or with --checkpoint"
+        }
     }
 
     /// Who has said what about the position of a report so far.
@@ -147,12 +172,14 @@ impl Monitor {
             .filter(|(r, _)| g.reports.iter().all(|x| x.replica != *r))
             .map(|(_, pid)| pid)
             .collect();
+        let followers = silent.len();
         let passed = silent.iter().filter(|p| self.has_passed(**p, report));
+        let passed = passed.count();
         Some(Ballot {
             total,
-            with_leader: 1 + passed.count(),
+            with_leader: 1 + passed,
             against_leader,
-            silent: silent.len(),
+            silent: followers - passed,
         })
     }
 
@@ -170,7 +197,7 @@ mod tests {
     use super::{Ballot, Blame};
 
     fn blame(total: usize, with_leader: usize, against_leader: usize) -> Option<Blame> {
-        let silent = total - with_leader - against_leader + (with_leader - 1);
+        let silent = total - with_leader - against_leader;
         let ballot = Ballot {
             total,
             with_leader,

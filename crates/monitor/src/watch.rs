@@ -167,7 +167,9 @@ impl Monitor {
         let followers: Vec<(usize, Pid)> = g.followers().collect();
         let gone = g.leader_gone;
         let lead = leader_pid.map_or_else(Vec::new, |l| self.views(l));
-        if let Some(what) = leader_pid.and_then(|l| self.leader_hangs(id, l, &lead, &followers)) {
+        // It is held until it is known who is right.
+        let judged = leader_pid.filter(|_| !self.is_arbitrating(id));
+        if let Some(what) = judged.and_then(|l| self.leader_hangs(id, l, &lead, &followers)) {
             self.stuck(id, leader, what);
             return;
         }

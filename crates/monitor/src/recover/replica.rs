@@ -6,10 +6,25 @@ use crate::maps::AddressSpace;
 use crate::state::{GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::{MAX_THREADS, block_address, touches_reserved};
+use geryon_abi::layout::{MAX_THREADS, RING_WORDS, block_address, sabotage, touches_reserved};
 use geryon_tracee::{Pid, RemoteMemory, Stopped, settle};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+
+/// A copy of a process of a replica, in its seat; its threads are stopped.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    /// Whose seat.
+    pub replica: usize,
+    /// Of whom it is a copy.
+    pub source: usize,
+    /// The process.
+    pub pid: Pid,
+    /// Its threads, the first one first.
+    pub threads: Vec<Pid>,
+    /// The rings at whose ends a thread of the source slept.
+    pub asleep: Vec<usize>,
+}
 
 impl Monitor {
     /// Make the replica's member of a group anew.
@@ -20,19 +35,46 @@ impl Monitor {
         if self.is_yet_to_be_born(id, replica) {
             return Ok(Attempt::Later("its parent is about to fork it".into()));
         }
+        let made = match self.copy_of(id, replica, (source, pid))? {
+            Ok(made) => made,
+            Err(attempt) => return Ok(attempt),
+        };
+        self.enrol(id, &made);
+        self.release(&made.threads);
+        Ok(Attempt::Done(source))
+    }
+
+    /// A copy that was made is a member of its group from now on; it is left stopped.
+    pub(crate) fn enrol(&mut self, id: GroupId, made: &Made) {
+        if let Some(g) = self.groups.get_mut(&id) {
+            let m = &mut g.members[made.replica];
+            m.pid = Some(made.pid);
+            m.end = None;
+            m.missed = 0;
+            g.segment.join(made.replica, &made.asleep);
+        }
+    }
+
+    /// Copy a replica's process to the seat of another one, which lacks it. The copy is left stopped in
+    /// its seat. The attempt's outcome when there is none.
+    pub(crate) fn copy_of(
+        &mut self,
+        id: GroupId,
+        replica: usize,
+        (source, pid): (usize, Pid),
+    ) -> Result<std::result::Result<Made, Attempt>> {
+        let later = |why: &str| Ok(Err(Attempt::Later(why.into())));
         if self
             .processes
             .values()
             .any(|p| p.guest.is_some() && p.replica == source)
         {
-            return Ok(Attempt::Later(
-                "its source waits for a vfork's child".into(),
-            ));
+            return later("its source waits for a vfork's child");
         }
         self.memory(pid)?;
         let since = Instant::now();
         let Some(halted) = self.halt(pid)? else {
-            return Ok(Attempt::Later("its source's threads did not stop".into()));
+            return later("its source's threads did not stop");
         };
         let in_flight = self
             .threads
@@ -45,23 +87,29 @@ impl Monitor {
         if newborn {
             // The copy would stand behind that fork, and nobody would make its child.
             self.release(&halted);
-            return Ok(Attempt::Later("a child of its source is being born".into()));
+            return later("a child of its source is being born");
         }
-        let healthy = self.source(id).is_some_and(|(s, _)| s == source);
-        if in_flight || !healthy {
+        if in_flight || !self.is_healthy(id, source, pid) {
             self.release(&halted);
-            return Ok(Attempt::Later(
-                "a signal is on its way in its source".into(),
-            ));
+            return later("a signal is on its way in its source");
         }
         match self.copy(id, replica, (source, pid), &halted, since) {
-            Ok(None) => Ok(Attempt::Done(source)),
-            Ok(Some(attempt)) => Ok(attempt),
+            Ok(made) => Ok(made),
             Err(e) => {
                 self.release(&halted);
-                Ok(Attempt::Later(format!("{e:#}")))
+                later(&format!("{e:#}"))
             }
         }
+    }
+
+    /// Is this the replica's process still, and has nobody said anything against it?
+    fn is_healthy(&self, id: GroupId, replica: usize, pid: Pid) -> bool {
+        self.groups.get(&id).is_some_and(|g| {
+            g.members[replica].pid == Some(pid)
+                && g.reports.iter().all(|x| x.replica != replica)
+                && g.crashes.iter().all(|c| c.replica != replica)
+                && (replica != g.leader || g.takeover.is_none())
+        })
     }
 
     /// There is nobody to copy; perhaps a follower is yet to be born.
@@ -98,16 +146,16 @@ impl Monitor {
     /// A follower that nobody has said anything against; if there is no follower left, the leader.
     fn source(&self, id: GroupId) -> Option<(usize, Pid)> {
         let g = self.groups.get(&id)?;
-        let healthy = |r: usize| {
-            g.reports.iter().all(|x| x.replica != r) && g.crashes.iter().all(|c| c.replica != r)
-        };
-        let alone = g.followers().next().is_none() && g.takeover.is_none();
+        let alone = g.followers().next().is_none();
         g.followers()
-            .find(|(r, _)| healthy(*r))
-            .or_else(|| Some((g.leader, g.leader_pid()?)).filter(|(r, _)| alone && healthy(*r)))
+            .find(|(r, p)| self.is_healthy(id, *r, *p))
+            .or_else(|| {
+                Some((g.leader, g.leader_pid()?))
+                    .filter(|(r, p)| alone && self.is_healthy(id, *r, *p))
+            })
     }
 
-    /// The source is halted: fork it, let it go, and complete the copy. None when that is done.
+    /// The source is halted: fork it, let it go, and complete the copy.
     fn copy(
         &mut self,
         id: GroupId,
@@ -115,7 +163,7 @@ impl Monitor {
         (source, pid): (usize, Pid),
         halted: &[Pid],
         since: Instant,
-    ) -> Result<Option<Attempt>> {
+    ) -> Result<std::result::Result<Made, Attempt>> {
         let shared = shared_memory(pid)?;
         self.memory(pid)?;
         let memory = self.processes[&pid].memory.as_ref();
@@ -128,13 +176,13 @@ impl Monitor {
                 Ok(s) => states.push(s),
                 Err(why) => {
                     self.release(halted);
-                    return Ok(Some(Attempt::Later(why)));
+                    return Ok(Err(Attempt::Later(why)));
                 }
             }
         }
         if shared {
             self.release(halted);
-            return Ok(Some(Attempt::Never(
+            return Ok(Err(Attempt::Never(
                 "its source has memory that several processes share".into(),
             )));
         }
@@ -142,7 +190,7 @@ impl Monitor {
         states.sort_by_key(|s| (s.tid != pid, s.tid));
         if states.first().is_none_or(|s| s.tid != pid) {
             self.release(halted);
-            return Ok(Some(Attempt::Never(
+            return Ok(Err(Attempt::Never(
                 "its source's first thread has ended".into(),
             )));
         }
@@ -155,14 +203,17 @@ impl Monitor {
                     let living: Vec<u64> = states.iter().map(|s| s.block).collect();
                     self.demote(id, &memory, &living)?;
                 }
-                self.take_seat(id, replica, source, &memory)?;
-                Ok(memory)
+                let asleep = self.take_seat(id, replica, source, &memory)?;
+                if led {
+                    self.keep_behind(id, replica, pid)?;
+                }
+                Ok((memory, asleep))
             });
         // The end of the pause.
         self.release(halted);
         self.pause = since.elapsed();
-        let made = seated.and_then(|m| Ok((self.complete(&states, copy, &m)?, m)));
-        let (threads, memory) = match made {
+        let made = seated.and_then(|(m, a)| Ok((self.complete(&states, copy, &m)?, m, a)));
+        let (threads, memory, asleep) = match made {
             Ok(made) => made,
             Err(e) => {
                 geryon_tracee::kill(copy, libc::SIGKILL);
@@ -172,7 +223,7 @@ impl Monitor {
                 // It is known, so that its end is waited for.
                 self.processes.insert(copy, Process::new(replica));
                 self.threads.insert(copy, Thread::of(copy));
-                return Ok(Some(Attempt::Later(format!("{e:#}"))));
+                return Ok(Err(Attempt::Later(format!("{e:#}"))));
             }
         };
         for tid in &threads {
@@ -188,14 +239,15 @@ impl Monitor {
             },
         );
         if let Some(g) = self.groups.get_mut(&id) {
-            g.members[replica].pid = Some(copy);
-            g.members[replica].end = None;
-            g.members[replica].missed = 0;
             g.areas.copied(source, replica);
-            g.segment.join(replica);
         }
-        self.release(&threads);
-        Ok(None)
+        Ok(Ok(Made {
+            replica,
+            source,
+            pid: copy,
+            threads,
+            asleep,
+        }))
     }
 
     /// Fork the halted process. The copy, of one thread, is left stopped.
@@ -229,12 +281,15 @@ impl Monitor {
         replica: usize,
         source: usize,
         memory: &RemoteMemory,
-    ) -> Result<()> {
+    ) -> Result<Vec<usize>> {
         let Some(g) = self.groups.get(&id) else {
             bail!("the group has ended");
         };
+        let mut asleep = Vec::new();
         let own = (replica as u32).to_le_bytes();
         memory.write(private_field!(replica), &own)?;
+        // A fault that a test makes comes from outside, and hits its replica only.
+        memory.write(private_field!(sabotage), &sabotage::NONE.to_le_bytes())?;
         for slot in 0..MAX_THREADS {
             let ring = g.segment.ring(slot);
             if ring.head.load(Ordering::Acquire) == 0 {
@@ -250,8 +305,7 @@ impl Monitor {
             );
             let bit = 1 << source;
             if ring.follower_sleeps.load(Ordering::SeqCst) & bit != 0 {
-                ring.follower_sleeps
-                    .fetch_or(1 << replica, Ordering::SeqCst);
+                asleep.push(slot);
             }
         }
         let header = g.segment.header();
@@ -262,6 +316,28 @@ impl Monitor {
         };
         header.file_maps[replica].store(maps, Ordering::SeqCst);
         header.joining.fetch_or(1 << replica, Ordering::SeqCst);
+        Ok(asleep)
+    }
+
+    /// A leader's copy stands at the beginning of the calls that its source is in, and so behind what
+    /// others may have read already: the source, which is halted, must not write a whole ring beyond
+    /// those.
+    fn keep_behind(&self, id: GroupId, replica: usize, leader: Pid) -> Result<()> {
+        let memory = self.processes.get(&leader).and_then(|p| p.memory.as_ref());
+        let (Some(g), Some(memory)) = (self.groups.get(&id), memory) else {
+            bail!("the group has ended");
+        };
+        for slot in 0..MAX_THREADS {
+            let ring = g.segment.ring(slot);
+            if ring.head.load(Ordering::Acquire) == 0 {
+                continue;
+            }
+            let at = block_address(slot) + block_field!(limit);
+            let tail = ring.followers[replica].tail.load(Ordering::SeqCst);
+            // Half of it, so that it looks for who holds it up in time.
+            let limit = memory.word(at)?.min(tail + RING_WORDS as u64 / 2);
+            memory.set_word(at, limit)?;
+        }
         Ok(())
     }
 

@@ -15,6 +15,7 @@ impl Monitor {
         let is_process = tgid_of(new).is_none_or(|t| t == new);
         let creator_pid = self.threads[&creator].pid;
         if is_process {
+            self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
             if let Some((id, replica)) = parent
                 && self.leads(id, replica)

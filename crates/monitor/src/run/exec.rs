@@ -76,6 +76,7 @@ impl Monitor {
 
     /// The leader has replaced its program: the old program's followers are over.
     fn leave_group(&mut self, id: GroupId, replica: usize) {
+        self.end_sleepers();
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };

@@ -23,6 +23,7 @@ impl Monitor {
             return;
         };
         self.threads.retain(|_, t| t.pid != tid);
+        self.sleeper_ended(tid);
         self.end_foundlings();
         if !self.retired.is_empty() {
             self.forget_retired();
@@ -69,6 +70,10 @@ impl Monitor {
 
     /// A member of a group has ended.
     fn on_member_end(&mut self, id: GroupId, replica: usize, pid: Pid, end: End) {
+        if self.leads(id, replica) {
+            // Nothing comes any more that sleepers could be woken for.
+            self.end_sleepers();
+        }
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };

@@ -124,7 +124,7 @@ impl Monitor {
         let Some(s) = self.options.sabotage else {
             return Ok(());
         };
-        if self.replicas[s.replica as usize % self.replicas.len()].replaced != 0 {
+        if self.replicas[s.replica as usize % self.options.replicas as usize].replaced != 0 {
             // It was made, and repaired.
             return Ok(());
         }

@@ -69,6 +69,10 @@ impl Monitor {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
+            rpc::OUTDATED => {
+                self.sleepers_are_outdated(regs.rdi);
+                0
+            }
             rpc::MESSAGE => {
                 self.on_message(pid, &regs);
                 0

@@ -137,6 +137,11 @@ impl Monitor {
             message: loss.text,
             ..Written::default()
         });
+        if self.is_arbitrating(loss.group) {
+            return self.give_up(
+                "stopped: it could not be found out who is right, for one who was asked was lost",
+            );
+        }
         let survives = self.has_survivors(loss.group) && (total >= NAMING || loss.certain);
         let (blame, consequence) = if leads && survives {
             (

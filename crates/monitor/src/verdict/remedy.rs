@@ -29,7 +29,7 @@ impl Monitor {
         match blame {
             Blame::Follower(replica) => {
                 self.drop_replica(replica);
-                if self.options.on_divergence == OnDivergence::Replace {
+                if self.options.on_divergence == OnDivergence::Replace && self.lacks_replicas() {
                     self.want(replica);
                 }
             }

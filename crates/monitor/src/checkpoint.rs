@@ -1,0 +1,333 @@
+//! Checkpoints of a run of two replicas: a copy of each sleeps, stopped, at its place in the log. When
+//! the two differ nobody knows who is right; then the sleepers wake up, replay what has happened
+//! since, and have a vote at the point of difference ([`arbitration`]).
+//!
+//! A sleeper holds a seat like a replica that is being made: the leader overwrites nothing that it has
+//! still to read, and nobody waits for its confirmation. Every so many seconds, and before a ring is
+//! full of what the sleepers have not read, a younger pair takes the place of the old one.
+//!
+//! Always two, one of each replica: a copy has the fault that its source had by then, and would be its
+//! accomplice. Against one accomplice on each side no majority comes about.
+
+mod arbitration;
+
+use crate::journal::Event;
+use crate::recover::{Attempt, Made};
+use crate::state::{GroupId, Monitor, Replica};
+use anyhow::Result;
+use arbitration::Arbitration;
+pub(crate) use arbitration::VOTERS;
+use geryon_abi::layout::{MAX_THREADS, outdated};
+use geryon_tracee::{Pid, kill};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Replicas of a run with checkpoints.
+pub const REPLICAS: usize = 2;
+/// Seats: for the two, for a pair that sleeps, and for one that is being made or that is on its way out.
+pub const SEATS: usize = 3 * REPLICAS;
+/// After so long without a pair that is due, the user is told.
+const OVERDUE: Duration = Duration::from_secs(10);
+/// Between two attempts, at first and at most.
+const AGAIN: Duration = Duration::from_millis(2);
+const AGAIN_AT_MOST: Duration = Duration::from_millis(100);
+
+/// What is known of the checkpoints of a run.
+#[derive(Debug)]
+pub struct Checkpoints {
+    every: Duration,
+    /// When the next pair is due; None before the program has begun, and when there will be none.
+    due: Option<Instant>,
+    /// Never again.
+    over: bool,
+    /// The sleepers.
+    pair: Option<Pair>,
+    /// Those of the next pair that are there already, the leader's copy first.
+    coming: Option<Pair>,
+    /// When it was tried last, and how long to wait from then.
+    tried: Option<(Instant, Duration)>,
+    arbitration: Option<Arbitration>,
+}
+
+/// Sleepers of one group.
+#[derive(Debug)]
+struct Pair {
+    group: GroupId,
+    sleepers: Vec<Made>,
+    /// When the first one was made.
+    since: Instant,
+    /// How long the leader stood still for it.
+    pause: Duration,
+}
+
+impl Checkpoints {
+    /// None made yet.
+    pub fn new(every: Duration) -> Checkpoints {
+        Checkpoints {
+            every,
+            due: None,
+            over: false,
+            pair: None,
+            coming: None,
+            tried: None,
+            arbitration: None,
+        }
+    }
+}
+
+/// The replicas of a run: with checkpoints there are seats that nobody sits in at first.
+pub fn seats(replicas: usize, checkpoints: bool) -> Vec<Replica> {
+    let mut seats = vec![Replica::default(); replicas];
+    if checkpoints {
+        let free = Replica {
+            dropped: true,
+            ..Replica::default()
+        };
+        seats.resize(SEATS, free);
+    }
+    seats
+}
+
+impl Monitor {
+    /// Get on with the checkpoints: end what is of no use any more, arbitrate, make a new pair.
+    ///
+    /// # Errors
+    /// Geryon's own failures.
+    pub(crate) fn checkpoint(&mut self) -> Result<()> {
+        let Some(c) = &mut self.checkpoints else {
+            return Ok(());
+        };
+        if self.outcome.is_some() {
+            self.end_sleepers();
+            return Ok(());
+        }
+        if c.arbitration.is_some() {
+            self.arbitrate_on();
+            return Ok(());
+        }
+        let begun = self.journal.elapsed().is_some();
+        if c.due.is_none() && begun && !c.over {
+            c.due = Some(Instant::now() + c.every);
+        }
+        if let Some(id) = self.in_dispute() {
+            return self.arbitrate(id);
+        }
+        if self.recovers() || self.has_takeovers() || self.has_open_verdicts() {
+            return Ok(());
+        }
+        self.make_pair()
+    }
+
+    /// How long nothing has to be done for checkpoints; None: for ever.
+    pub(crate) fn checkpoint_patience(&self) -> Option<Duration> {
+        let c = self.checkpoints.as_ref()?;
+        if c.arbitration.is_some() {
+            return Some(AGAIN);
+        }
+        let left = c.due?.saturating_duration_since(Instant::now());
+        let pause = c
+            .tried
+            .map_or(Duration::ZERO, |(t, wait)| wait.saturating_sub(t.elapsed()));
+        Some(left.max(pause))
+    }
+
+    /// Make the sleepers of the next pair if they are due.
+    fn make_pair(&mut self) -> Result<()> {
+        let Some(c) = &self.checkpoints else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        if c.due.is_none_or(|d| d > now)
+            || c.tried.is_some_and(|(t, wait)| t.elapsed() < wait)
+        {
+            return Ok(());
+        }
+        let Some((id, sources)) = self.sources() else {
+            self.put_off("the program has several processes, or is about to end");
+            return Ok(());
+        };
+        if self.checkpoints.as_ref().and_then(|c| c.coming.as_ref()).is_some_and(|p| p.group != id) {
+            self.end_sleepers();
+        }
+        loop {
+            let coming = self.checkpoints.as_ref().and_then(|c| c.coming.as_ref());
+            let made = coming.map_or(0, |p| p.sleepers.len());
+            let Some(source) = sources.get(made) else {
+                self.pair_is_made(id);
+                return Ok(());
+            };
+            let Some(seat) = self.free_seat() else {
+                self.put_off("those who slept before are not gone yet");
+                return Ok(());
+            };
+            let attempt = self.copy_of(id, seat, *source);
+            // What goes wrong with a process of a replica is no failure of the run.
+            match attempt.unwrap_or_else(|e| Err(Attempt::Later(format!("{e:#}")))) {
+                Ok(sleeper) => self.put_to_sleep(id, sleeper),
+                Err(Attempt::Never(why)) => {
+                    self.no_more_checkpoints(&why);
+                    return Ok(());
+                }
+                Err(Attempt::Later(why)) => {
+                    self.put_off(&why);
+                    return Ok(());
+                }
+                Err(Attempt::Done(_)) => return Ok(()),
+            }
+        }
+    }
+
+    /// Whom to copy: the group of the program's only process, its leader and its follower.
+    fn sources(&self) -> Option<(GroupId, Vec<(usize, Pid)>)> {
+        let mut groups = self.groups.iter();
+        let (id, g) = groups.next().filter(|_| groups.next().is_none())?;
+        let alone = |p: &crate::state::Process| p.group == Some(*id) && p.guest.is_none();
+        if g.ending || g.leader_gone.is_some() || !self.processes.values().all(alone) {
+            return None;
+        }
+        let mut sources = vec![(g.leader, g.leader_pid()?)];
+        sources.extend(g.followers());
+        (sources.len() == REPLICAS).then_some((*id, sources))
+    }
+
+    /// A seat that nobody sits in, or did until a moment ago.
+    fn free_seat(&self) -> Option<usize> {
+        let taken = |r: usize| self.processes.values().any(|p| p.replica == r);
+        (0..self.replicas.len()).find(|r| self.is_dropped(*r) && !taken(*r))
+    }
+
+    fn put_to_sleep(&mut self, id: GroupId, sleeper: Made) {
+        if let Some(g) = self.groups.get(&id) {
+            g.segment.put_to_sleep(sleeper.replica);
+        }
+        let pause = self.pause;
+        let Some(c) = &mut self.checkpoints else {
+            return;
+        };
+        let coming = c.coming.get_or_insert_with(|| Pair {
+            group: id,
+            sleepers: Vec::new(),
+            since: Instant::now(),
+            pause,
+        });
+        coming.sleepers.push(sleeper);
+    }
+
+    /// Both are there: those before them are not needed any more.
+    fn pair_is_made(&mut self, id: GroupId) {
+        let Some(c) = &mut self.checkpoints else {
+            return;
+        };
+        let old = std::mem::replace(&mut c.pair, c.coming.take());
+        c.due = Some(Instant::now() + c.every);
+        c.tried = None;
+        let pause = c.pair.as_ref().map_or(Duration::ZERO, |p| p.pause);
+        self.end_pair(old);
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        g.segment.header().crowded.store(0, Ordering::SeqCst);
+        let words = (0..MAX_THREADS).map(|s| g.segment.ring(s).head.load(Ordering::Relaxed));
+        let position = words.sum();
+        self.journal.tell(&Event::Checkpoint {
+            position,
+            pause_us: pause.as_micros() as u64,
+        });
+    }
+
+    /// Not now; try again, less and less often.
+    fn put_off(&mut self, why: &str) {
+        let Some(c) = &mut self.checkpoints else {
+            return;
+        };
+        let wait = c.tried.map_or(AGAIN, |(_, w)| (w * 2).min(AGAIN_AT_MOST));
+        c.tried = Some((Instant::now(), wait));
+        if c.due.is_some_and(|d| d.elapsed() > OVERDUE) {
+            self.say(&format!(
+                "no checkpoint could be made for {} s: {why}; until there is one, replicas that differ are stopped",
+                OVERDUE.as_secs()
+            ));
+        }
+    }
+
+    /// The agent of a leader says that the sleepers are in its way.
+    pub(crate) fn sleepers_are_outdated(&mut self, how: u64) {
+        if how == outdated::NOW {
+            self.end_sleepers();
+        }
+        if let Some(c) = &mut self.checkpoints
+            && !c.over
+        {
+            c.due = Some(Instant::now());
+        }
+    }
+
+    /// The program has several processes from now on: the sleepers know of one only.
+    pub(crate) fn sleepers_lack_a_process(&mut self) {
+        let Some(c) = &self.checkpoints else {
+            return;
+        };
+        if c.over || c.arbitration.is_some() {
+            return;
+        }
+        self.end_sleepers();
+        if let Some(c) = &mut self.checkpoints {
+            c.due = Some(Instant::now() + c.every);
+        }
+        self.say(
+            "the program has forked: there are no checkpoints while it has several processes, and replicas that differ are stopped",
+        );
+    }
+
+    fn no_more_checkpoints(&mut self, why: &str) {
+        self.end_sleepers();
+        if let Some(c) = &mut self.checkpoints {
+            c.over = true;
+            c.due = None;
+        }
+        self.say(&format!(
+            "no checkpoints from now on: {why}; replicas that differ are stopped"
+        ));
+    }
+
+    /// Nobody sleeps any more. A new pair is due at once.
+    pub(crate) fn end_sleepers(&mut self) {
+        let Some(c) = &mut self.checkpoints else {
+            return;
+        };
+        if c.pair.is_none() && c.coming.is_none() {
+            return;
+        }
+        let ended = [c.pair.take(), c.coming.take()];
+        c.tried = None;
+        c.due = c.due.map(|_| Instant::now());
+        for pair in ended {
+            self.end_pair(pair);
+        }
+    }
+
+    fn end_pair(&mut self, pair: Option<Pair>) {
+        let Some(pair) = pair else {
+            return;
+        };
+        for s in &pair.sleepers {
+            if let Some(g) = self.groups.get(&pair.group) {
+                g.segment.leave_seat(s.replica);
+            }
+            if self.processes.contains_key(&s.pid) {
+                kill(s.pid, libc::SIGKILL);
+            }
+        }
+    }
+
+    /// A process has ended: if it slept, its partner is of no use either.
+    pub(crate) fn sleeper_ended(&mut self, pid: Pid) {
+        let Some(c) = &self.checkpoints else {
+            return;
+        };
+        let mut pairs = c.pair.iter().chain(&c.coming);
+        if pairs.any(|p| p.sleepers.iter().any(|s| s.pid == pid)) {
+            self.end_sleepers();
+        }
+    }
+}
