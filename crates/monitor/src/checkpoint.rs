@@ -12,7 +12,7 @@
 mod arbitration;
 
 use crate::journal::Event;
-use crate::recover::{Attempt, Made};
+use crate::recover::{Attempt, Made, Seat};
 use crate::state::{GroupId, Monitor, Replica};
 use anyhow::Result;
 use arbitration::Arbitration;
@@ -156,14 +156,18 @@ impl Monitor {
                 self.pair_is_made(id);
                 return Ok(());
             };
-            let Some(seat) = self.free_seat() else {
+            let Some(replica) = self.free_seat() else {
                 self.put_off("those who slept before are not gone yet");
                 return Ok(());
+            };
+            let seat = Seat {
+                replica,
+                sleeps: true,
             };
             let attempt = self.copy_of(id, seat, *source);
             // What goes wrong with a process of a replica is no failure of the run.
             match attempt.unwrap_or_else(|e| Err(Attempt::Later(format!("{e:#}")))) {
-                Ok(sleeper) => self.put_to_sleep(id, sleeper),
+                Ok(sleeper) => self.add_sleeper(id, sleeper, made),
                 Err(Attempt::Never(why)) => {
                     self.no_more_checkpoints(&why);
                     return Ok(());
@@ -196,10 +200,8 @@ impl Monitor {
         (0..self.replicas.len()).find(|r| self.is_dropped(*r) && !taken(*r))
     }
 
-    fn put_to_sleep(&mut self, id: GroupId, sleeper: Made) {
-        if let Some(g) = self.groups.get(&id) {
-            g.segment.put_to_sleep(sleeper.replica);
-        }
+    /// One more, of a pair of which so many had been made when it was begun.
+    fn add_sleeper(&mut self, id: GroupId, sleeper: Made, before: usize) {
         let pause = self.pause;
         let Some(c) = &mut self.checkpoints else {
             return;
@@ -211,6 +213,10 @@ impl Monitor {
             pause,
         });
         coming.sleepers.push(sleeper);
+        if coming.sleepers.len() != before + 1 {
+            // Its partner was ended meanwhile.
+            self.end_sleepers();
+        }
     }
 
     /// Both are there: those before them are not needed any more.

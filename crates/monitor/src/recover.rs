@@ -7,7 +7,7 @@ mod halt;
 mod replica;
 mod thread;
 
-pub(crate) use replica::Made;
+pub(crate) use replica::{Made, Seat};
 pub(crate) use thread::restartable;
 
 use crate::journal::Event;

@@ -91,13 +91,6 @@ impl Segment {
         fd_path(&self.file)
     }
 
-    /// A replica that had been given its place in every ring stands still there until it joins.
-    pub fn put_to_sleep(&self, replica: usize) {
-        self.header()
-            .sleeping
-            .fetch_or(1 << replica, Ordering::SeqCst);
-    }
-
     /// A replica that had been given its place in every ring takes part from now on. `asleep`: the
     /// rings at whose ends its threads sleep.
     pub fn join(&self, replica: usize, asleep: &[usize]) {

@@ -11,6 +11,16 @@ use geryon_tracee::{Pid, RemoteMemory, Stopped, settle};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+/// Where a copy is to sit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    /// As which replica.
+    pub replica: usize,
+    /// It stands still there until it is needed: a leader that it keeps from writing must not wait for
+    /// it, from the first moment on.
+    pub sleeps: bool,
+}
+
 /// A copy of a process of a replica, in its seat; its threads are stopped.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
@@ -35,7 +45,11 @@ impl Monitor {
         if self.is_yet_to_be_born(id, replica) {
             return Ok(Attempt::Later("its parent is about to fork it".into()));
         }
-        let made = match self.copy_of(id, replica, (source, pid))? {
+        let seat = Seat {
+            replica,
+            sleeps: false,
+        };
+        let made = match self.copy_of(id, seat, (source, pid))? {
             Ok(made) => made,
             Err(attempt) => return Ok(attempt),
         };
@@ -60,7 +74,7 @@ impl Monitor {
     pub(crate) fn copy_of(
         &mut self,
         id: GroupId,
-        replica: usize,
+        seat: Seat,
         (source, pid): (usize, Pid),
     ) -> Result<std::result::Result<Made, Attempt>> {
         let later = |why: &str| Ok(Err(Attempt::Later(why.into())));
@@ -93,7 +107,7 @@ impl Monitor {
             self.release(&halted);
             return later("a signal is on its way in its source");
         }
-        match self.copy(id, replica, (source, pid), &halted, since) {
+        match self.copy(id, seat, (source, pid), &halted, since) {
             Ok(made) => Ok(made),
             Err(e) => {
                 self.release(&halted);
@@ -159,11 +173,12 @@ impl Monitor {
     fn copy(
         &mut self,
         id: GroupId,
-        replica: usize,
+        seat: Seat,
         (source, pid): (usize, Pid),
         halted: &[Pid],
         since: Instant,
     ) -> Result<std::result::Result<Made, Attempt>> {
+        let replica = seat.replica;
         let shared = shared_memory(pid)?;
         self.memory(pid)?;
         let memory = self.processes[&pid].memory.as_ref();
@@ -203,7 +218,7 @@ impl Monitor {
                     let living: Vec<u64> = states.iter().map(|s| s.block).collect();
                     self.demote(id, &memory, &living)?;
                 }
-                let asleep = self.take_seat(id, replica, source, &memory)?;
+                let asleep = self.take_seat(id, seat, source, &memory)?;
                 if led {
                     self.keep_behind(id, replica, pid)?;
                 }
@@ -278,7 +293,7 @@ impl Monitor {
     fn take_seat(
         &self,
         id: GroupId,
-        replica: usize,
+        Seat { replica, sleeps }: Seat,
         source: usize,
         memory: &RemoteMemory,
     ) -> Result<Vec<usize>> {
@@ -315,6 +330,9 @@ impl Monitor {
             header.file_maps[source].load(Ordering::SeqCst)
         };
         header.file_maps[replica].store(maps, Ordering::SeqCst);
+        if sleeps {
+            header.sleeping.fetch_or(1 << replica, Ordering::SeqCst);
+        }
         header.joining.fetch_or(1 << replica, Ordering::SeqCst);
         Ok(asleep)
     }
