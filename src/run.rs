@@ -100,9 +100,13 @@ fn checkpoint_conflict(args: &Args) -> Option<&'static str> {
     if args.replicas == 1 {
         Some("--checkpoint is for two replicas: one has nobody to differ from\n  try: -n 2")
     } else if args.replicas > 2 {
-        Some("--checkpoint is for two replicas: three or more decide by themselves who is right\n  try: -n 2, or no --checkpoint")
+        Some(
+            "--checkpoint is for two replicas: three or more decide by themselves who is right\n  try: -n 2, or no --checkpoint",
+        )
     } else if !matches!(args.on_divergence, OnDivergenceFlag::Replace) {
-        Some("--checkpoint repairs what --on-divergence drop and stop leave as it is\n  try: one of the two options alone")
+        Some(
+            "--checkpoint repairs what --on-divergence drop and stop leave as it is\n  try: one of the two options alone",
+        )
     } else {
         None
     }

@@ -27,14 +27,20 @@ pub const SEGMENT_BASE: u64 = 0x2fe5_8000_0000;
 pub const MAX_THREADS: usize = 512;
 /// Replicas of one run.
 pub const MAX_REPLICAS: usize = 16;
-/// Words (8 bytes) in one ring; a power of two.
+/// Words (8 bytes) in one ring; a power of two. What holds for a group its header says.
 pub const RING_WORDS: usize = 1 << 15;
+/// The same in a run with checkpoints: what sleeping replicas have not read has to fit in.
+pub const LONG_RING_WORDS: usize = 1 << 20;
 /// Bytes of the segment's header.
 pub const HEADER_BYTES: u64 = 0x1_0000;
-/// Distance between two rings.
-pub const RING_STRIDE: u64 = 0x1000 + (RING_WORDS as u64) * 8;
-/// Bytes of the whole segment.
-pub const SEGMENT_BYTES: u64 = HEADER_BYTES + RING_STRIDE * MAX_THREADS as u64;
+/// Distance between two rings of so many words.
+pub const fn ring_stride(words: usize) -> u64 {
+    0x1000 + (words as u64) * 8
+}
+/// Bytes of a whole segment with rings of so many words.
+pub const fn segment_bytes(words: usize) -> u64 {
+    HEADER_BYTES + ring_stride(words) * MAX_THREADS as u64
+}
 /// Function entries that can be hooked.
 pub const MAX_HOOKS: usize = 64;
 /// Index in `Private::orig` of `__errno_location`, which is called but not hooked.
@@ -230,6 +236,8 @@ pub struct Header {
     pub version: u32,
     /// Replicas at start.
     pub replicas: u32,
+    /// Words in each ring, a power of two.
+    pub ring_words: u64,
     /// Bit i: replica i takes part. Cleared by the monitor when it drops one.
     pub alive: AtomicU32,
     /// Index of the leader.
@@ -505,7 +513,7 @@ pub mod why {
 }
 
 /// One past the last address that belongs to Geryon in a replica.
-pub const RESERVED_END: u64 = SEGMENT_BASE + SEGMENT_BYTES;
+pub const RESERVED_END: u64 = SEGMENT_BASE + segment_bytes(LONG_RING_WORDS);
 
 /// Does `[start, start + len)` touch what belongs to Geryon?
 pub const fn touches_reserved(start: u64, len: u64) -> bool {
@@ -517,9 +525,10 @@ pub const fn block_address(slot: usize) -> u64 {
     BLOCKS_BASE + BLOCK_BYTES * slot as u64
 }
 
-/// Address of the ring of thread group `slot`.
-pub const fn ring_address(slot: usize) -> u64 {
-    SEGMENT_BASE + HEADER_BYTES + RING_STRIDE * slot as u64
+/// Address of the ring of thread group `slot`, of so many words.
+#[inline(always)]
+pub const fn ring_address(slot: usize, words: usize) -> u64 {
+    SEGMENT_BASE + HEADER_BYTES + ring_stride(words) * slot as u64
 }
 
 const _: () = {
@@ -535,7 +544,8 @@ const _: () = {
     assert!(size_of::<RingControl>() == 4096);
     assert!(align_of::<RingControl>() == 4096);
     assert!(size_of::<Header>() as u64 <= HEADER_BYTES);
-    assert!(RING_WORDS.is_power_of_two());
+    assert!(RING_WORDS.is_power_of_two() && LONG_RING_WORDS.is_power_of_two());
+    assert!(RING_WORDS <= LONG_RING_WORDS);
     assert!(BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64 <= SEGMENT_BASE);
     assert!(AGENT_BASE < PRIVATE_BASE && PRIVATE_BASE + PRIVATE_BYTES <= BLOCKS_BASE);
 };

@@ -1,8 +1,8 @@
 //! First words of records: what was put in comes out, and no word of a log confuses a reader.
 
 use geryon_abi::layout::{
-    AGENT_BASE, MAX_THREADS, RESERVED_END, SEGMENT_BASE, SEGMENT_BYTES, ring_address,
-    touches_reserved,
+    AGENT_BASE, LONG_RING_WORDS, MAX_THREADS, RESERVED_END, RING_WORDS, SEGMENT_BASE, ring_address,
+    segment_bytes, touches_reserved,
 };
 use geryon_abi::record::{detail_of, kind, kind_of, low_of, name, short_of, word};
 use geryon_abi::table;
@@ -41,7 +41,7 @@ fn any_words_do_no_harm() {
     for edge in [0, 1, u64::MAX, AGENT_BASE, RESERVED_END, SEGMENT_BASE] {
         for delta in [-1i64, 0, 1] {
             any_word(edge.wrapping_add_signed(delta));
-            for len in [0, 1, 4096, SEGMENT_BYTES, u64::MAX] {
+            for len in [0, 1, 4096, segment_bytes(RING_WORDS), u64::MAX] {
                 any_range(edge.wrapping_add_signed(delta), len);
                 any_range(edge.wrapping_sub(len), len);
             }
@@ -65,8 +65,13 @@ fn every_kind_has_its_own_name() {
 
 #[test]
 fn rings_lie_within_the_segment() {
-    for slot in 0..MAX_THREADS {
-        let end = ring_address(slot) + (ring_address(1) - ring_address(0));
-        assert!(ring_address(slot).is_multiple_of(4096) && end <= SEGMENT_BASE + SEGMENT_BYTES);
+    for words in [RING_WORDS, LONG_RING_WORDS] {
+        let address = |slot| ring_address(slot, words);
+        let segment_end = SEGMENT_BASE + segment_bytes(words);
+        assert!(segment_end <= RESERVED_END);
+        for slot in 0..MAX_THREADS {
+            let end = address(slot) + (address(1) - address(0));
+            assert!(address(slot).is_multiple_of(4096) && end <= segment_end);
+        }
     }
 }

@@ -73,7 +73,7 @@ fn make_room(mut b: Here) {
     let r = ring(b);
     // A record is seen whole or not at all, so that what a lost leader leaves behind ends with a
     // whole one; but for records that are larger than the ring.
-    if b.pos - r.head() >= RING_WORDS as u64 / 2 {
+    if b.pos - r.head() >= r.words() / 2 {
         publish(b);
     }
     let mut patience = Patience::new();
@@ -82,10 +82,10 @@ fn make_room(mut b: Here) {
         let mask = readers() | sleepers;
         let low = r.lowest_tail(mask);
         if low == u64::MAX {
-            b.limit = b.pos + RING_WORDS as u64;
+            b.limit = b.pos + r.words();
             break;
         }
-        b.limit = low + RING_WORDS as u64;
+        b.limit = low + r.words();
         if b.pos < b.limit {
             if sleepers != 0 {
                 ask_for_younger(b, r.lowest_tail(sleepers));
@@ -99,7 +99,9 @@ fn make_room(mut b: Here) {
         }
         announce(wait::ROOM, low, b.pos);
         if patience.spend() {
-            sleep_on_followers(&r, mask & !sleepers, low, |i| &r.control().followers[i].tail);
+            sleep_on_followers(&r, mask & !sleepers, low, |i| {
+                &r.control().followers[i].tail
+            });
         }
     }
     announce_end();
@@ -111,7 +113,7 @@ fn ask_for_younger(mut b: Here, tail: u64) {
     if tail == u64::MAX || header().crowded.load(Ordering::Relaxed) != 0 {
         return;
     }
-    let half = tail + RING_WORDS as u64 / 2;
+    let half = tail + ring(b).words() / 2;
     if b.pos < half {
         b.limit = b.limit.min(half);
     } else if header().crowded.swap(1, Ordering::SeqCst) == 0 {
@@ -365,9 +367,9 @@ pub fn resume_stream(leads: bool) {
     b.limit = if leads {
         let low = r.lowest_tail(readers());
         if low == u64::MAX {
-            b.pos + RING_WORDS as u64
+            b.pos + r.words()
         } else {
-            low + RING_WORDS as u64
+            low + r.words()
         }
     } else {
         r.head()

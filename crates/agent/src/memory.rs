@@ -226,9 +226,8 @@ pub fn await_file_maps() {
 pub fn outdate_sleepers() {
     let mask = crate::log::sleepers();
     let issued = private().file_maps;
-    let late = |i: &usize| {
-        mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued
-    };
+    let late =
+        |i: &usize| mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued;
     if mask != 0 && (0..MAX_REPLICAS).any(|i| late(&i)) {
         rpc(number::OUTDATED, outdated::NOW, 0, 0);
     }

@@ -9,14 +9,14 @@ use crate::marshal::{self, Before};
 use crate::memory::{await_file_maps, outdate_sleepers};
 use crate::promotion;
 use crate::raise;
-use crate::state::{Here, block, block_at, leads, private};
+use crate::state::{Here, block, block_at, header, leads, private};
 use crate::stop::diverged;
 use crate::thread::{alone, greet};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    MAX_CHILDREN, SEGMENT_BASE, SEGMENT_BYTES, flight, promotion as promotion_state, role,
-    rpc as number, why,
+    MAX_CHILDREN, SEGMENT_BASE, flight, promotion as promotion_state, role, rpc as number,
+    segment_bytes, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
@@ -200,9 +200,11 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     );
     const RW: u64 = 3;
     const SHARED_FIXED: u64 = 0x11;
+    // The same as its parent's.
+    let bytes = segment_bytes(header().ring_words as usize);
     let at = real(
         NR_MMAP,
-        [SEGMENT_BASE, SEGMENT_BYTES, RW, SHARED_FIXED, fd as u64, 0],
+        [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd as u64, 0],
     );
     if fd < 0 || at < 0 {
         real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);

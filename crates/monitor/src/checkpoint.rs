@@ -137,16 +137,19 @@ impl Monitor {
             return Ok(());
         };
         let now = Instant::now();
-        if c.due.is_none_or(|d| d > now)
-            || c.tried.is_some_and(|(t, wait)| t.elapsed() < wait)
-        {
+        if c.due.is_none_or(|d| d > now) || c.tried.is_some_and(|(t, wait)| t.elapsed() < wait) {
             return Ok(());
         }
         let Some((id, sources)) = self.sources() else {
             self.put_off("the program has several processes, or is about to end");
             return Ok(());
         };
-        if self.checkpoints.as_ref().and_then(|c| c.coming.as_ref()).is_some_and(|p| p.group != id) {
+        if self
+            .checkpoints
+            .as_ref()
+            .and_then(|c| c.coming.as_ref())
+            .is_some_and(|p| p.group != id)
+        {
             self.end_sleepers();
         }
         loop {

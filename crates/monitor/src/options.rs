@@ -1,5 +1,6 @@
 //! What a run means, as opposed to what was typed.
 
+use geryon_abi::layout::{LONG_RING_WORDS, RING_WORDS};
 use geryon_fault::Fault;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -102,6 +103,16 @@ pub struct Options {
     pub patch: bool,
     /// The program starts with SIGPIPE ignored.
     pub ignore_sigpipe: bool,
+}
+
+impl Options {
+    /// Words in a thread's ring: with checkpoints it holds what sleeping replicas have not read.
+    pub fn ring_words(&self) -> usize {
+        match self.checkpoint {
+            None => RING_WORDS,
+            Some(_) => LONG_RING_WORDS,
+        }
+    }
 }
 
 /// How a run ended.

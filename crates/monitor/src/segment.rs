@@ -3,8 +3,7 @@
 use crate::image::memfd;
 use anyhow::{Context, Result};
 use geryon_abi::layout::{
-    ABI_VERSION, HEADER_BYTES, Header, MAX_THREADS, RING_STRIDE, RING_WORDS, RingControl,
-    SEGMENT_BYTES,
+    ABI_VERSION, HEADER_BYTES, Header, MAX_THREADS, RingControl, ring_stride, segment_bytes,
 };
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -14,22 +13,30 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub struct Segment {
     file: File,
     base: *mut u8,
+    /// Words in each ring.
+    words: usize,
 }
 
 impl Segment {
-    /// A new segment for `replicas` replicas with the given leader.
+    /// A new segment for `replicas` replicas with the given leader, its rings of `words` words each.
     ///
     /// # Errors
     /// When memory or descriptors are short.
-    pub fn new(replicas: u32, alive: u32, leader: u32, taken_over: bool) -> Result<Segment> {
+    pub fn new(
+        words: usize,
+        replicas: u32,
+        alive: u32,
+        leader: u32,
+        taken_over: bool,
+    ) -> Result<Segment> {
         let file = memfd("geryon-log")?;
-        file.set_len(SEGMENT_BYTES)
+        file.set_len(segment_bytes(words))
             .context("sizing the log segment")?;
         // SAFETY: a new mapping at an address that the kernel chooses.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                SEGMENT_BYTES as usize,
+                segment_bytes(words) as usize,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_NORESERVE,
                 file.as_raw_fd(),
@@ -42,12 +49,14 @@ impl Segment {
         let segment = Segment {
             file,
             base: base.cast(),
+            words,
         };
         // SAFETY: the header lies at the start of the mapping, zeroed, seen by nobody else yet.
         unsafe {
             let h = base.cast::<Header>();
             (*h).version = ABI_VERSION;
             (*h).replicas = replicas;
+            (*h).ring_words = words as u64;
             (*h).alive = AtomicU32::new(alive);
             (*h).leader = AtomicU32::new(leader);
             (*h).taken_over = AtomicU32::new(taken_over.into());
@@ -61,6 +70,16 @@ impl Segment {
         unsafe { &*self.base.cast::<Header>() }
     }
 
+    /// Words in each ring.
+    pub fn ring_words(&self) -> usize {
+        self.words
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        segment_bytes(self.words)
+    }
+
     /// Control page of a ring.
     pub fn ring(&self, slot: usize) -> &RingControl {
         assert!(slot < MAX_THREADS);
@@ -68,7 +87,7 @@ impl Segment {
         unsafe {
             &*self
                 .base
-                .add((HEADER_BYTES + RING_STRIDE * slot as u64) as usize)
+                .add((HEADER_BYTES + ring_stride(self.words) * slot as u64) as usize)
                 .cast::<RingControl>()
         }
     }
@@ -76,12 +95,13 @@ impl Segment {
     /// The word of a ring at a position (slots repeat).
     pub fn log_word(&self, slot: usize, pos: u64) -> &AtomicU64 {
         assert!(slot < MAX_THREADS);
-        let words = HEADER_BYTES + RING_STRIDE * slot as u64 + size_of::<RingControl>() as u64;
+        let words =
+            HEADER_BYTES + ring_stride(self.words) * slot as u64 + size_of::<RingControl>() as u64;
         // SAFETY: inside the mapping, aligned; replicas and the monitor use it as an atomic.
         unsafe {
             &*self
                 .base
-                .add(words as usize + 8 * (pos as usize % RING_WORDS))
+                .add(words as usize + 8 * (pos as usize % self.words))
                 .cast::<AtomicU64>()
         }
     }
@@ -162,7 +182,7 @@ pub fn fd_path(file: &File) -> String {
 impl Drop for Segment {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `new`.
-        unsafe { libc::munmap(self.base.cast(), SEGMENT_BYTES as usize) };
+        unsafe { libc::munmap(self.base.cast(), self.bytes() as usize) };
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{block_field, private_field};
 use anyhow::{Result, bail};
 use geryon_abi::layout::{
     ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES,
-    SEGMENT_BASE, SEGMENT_BYTES, block_address, role,
+    SEGMENT_BASE, block_address, role,
 };
 use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped};
 
@@ -75,7 +75,7 @@ impl Installer<'_> {
         self.map(
             gate,
             SEGMENT_BASE,
-            SEGMENT_BYTES,
+            segment.bytes(),
             PROT_RW,
             MAP_SHARED | MAP_NORESERVE,
             fd,

@@ -6,8 +6,8 @@ mod remedy;
 
 use remedy::Blame;
 
-use crate::checkpoint::{REPLICAS, VOTERS};
 use crate::block_field;
+use crate::checkpoint::{REPLICAS, VOTERS};
 use crate::journal::Event;
 use crate::report::words::why_text;
 use crate::state::{GroupId, Monitor, ReportWords, Reported};
@@ -127,7 +127,10 @@ impl Monitor {
             ),
             Blame::Unnamed => (
                 format!("{total} replicas differ, and no majority says who is wrong"),
-                format!("stopped before the unconfirmed output left; {}", self.advice(arbitrated)),
+                format!(
+                    "stopped before the unconfirmed output left; {}",
+                    self.advice(arbitrated)
+                ),
             ),
         };
         let outvoted = match blame {

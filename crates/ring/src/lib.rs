@@ -10,26 +10,28 @@
 #![no_std]
 
 use core::sync::atomic::{AtomicU64, Ordering};
-use geryon_abi::layout::{MAX_REPLICAS, RING_WORDS, RingControl, ring_address};
+use geryon_abi::layout::{Header, MAX_REPLICAS, RingControl, SEGMENT_BASE, ring_address};
 
 /// A ring mapped in this address space.
 #[derive(Clone, Copy)]
 pub struct Ring {
     control: *const RingControl,
     slots: *const AtomicU64,
+    words: usize,
 }
 
 impl Ring {
-    /// The ring whose control page lies at `control`.
+    /// The ring of `words` words, a power of two, whose control page lies at `control`.
     ///
     /// # Safety
-    /// `control` must be the address of a mapped `RingControl` followed by `RING_WORDS` words
+    /// `control` must be the address of a mapped `RingControl` followed by so many words
     /// that stay mapped as long as the value is used.
     #[inline(always)]
-    pub const unsafe fn at(control: u64) -> Ring {
+    pub const unsafe fn at(control: u64, words: usize) -> Ring {
         Ring {
             control: control as *const RingControl,
             slots: (control + 4096) as *const AtomicU64,
+            words,
         }
     }
 
@@ -38,9 +40,19 @@ impl Ring {
     /// # Safety
     /// The group's segment must be mapped at `SEGMENT_BASE`, and `slot < MAX_THREADS`.
     #[inline(always)]
-    pub const unsafe fn of_slot(slot: usize) -> Ring {
-        // SAFETY: passed on to the caller.
-        unsafe { Ring::at(ring_address(slot)) }
+    pub unsafe fn of_slot(slot: usize) -> Ring {
+        // SAFETY: the segment begins with its header, whose `ring_words` never changes; the rest is
+        // passed on to the caller.
+        unsafe {
+            let words = (*(SEGMENT_BASE as *const Header)).ring_words as usize;
+            Ring::at(ring_address(slot, words), words)
+        }
+    }
+
+    /// How many words it has.
+    #[inline(always)]
+    pub fn words(&self) -> u64 {
+        self.words as u64
     }
 
     /// The control page.
@@ -53,8 +65,8 @@ impl Ring {
     /// The word at position `pos` (positions count for ever, slots repeat).
     #[inline(always)]
     pub fn slot(&self, pos: u64) -> &AtomicU64 {
-        // SAFETY: the index is below RING_WORDS, and `at`'s caller promised that many words.
-        unsafe { &*self.slots.add(pos as usize & (RING_WORDS - 1)) }
+        // SAFETY: the index is below `words`, and `at`'s caller promised that many.
+        unsafe { &*self.slots.add(pos as usize & (self.words - 1)) }
     }
 
     /// Leader: make all words below `pos` visible.

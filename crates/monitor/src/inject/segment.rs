@@ -2,7 +2,7 @@
 //! they are.
 
 use crate::segment::Segment;
-use geryon_abi::layout::{MAX_THREADS, RING_WORDS};
+use geryon_abi::layout::MAX_THREADS;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const WORD_BYTES: u64 = 8;
@@ -12,7 +12,7 @@ const LINE_WORDS: u64 = 2;
 /// Flip a bit of a word that was published and not overwritten yet. False: there is none.
 pub fn flip_log(segment: &Segment, number: u64, bit: u32) -> bool {
     let rings: Vec<(usize, u64, u64)> = used(segment)
-        .map(|(slot, head)| (slot, head, head.min(RING_WORDS as u64)))
+        .map(|(slot, head)| (slot, head, head.min(segment.ring_words() as u64)))
         .collect();
     let words = rings.iter().map(|r| r.2).sum::<u64>();
     let Some((mut nth, bit)) = nth(number, bit, words) else {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn only_what_is_in_use_is_hit() {
-        let segment = Segment::new(3, 7, 0, false).expect("a segment");
+        let segment = Segment::new(64, 3, 7, 0, false).expect("a segment");
         assert!(!flip_log(&segment, 5, 1) && !flip_progress(&segment, 1, 5, 1));
         segment.ring(4).head.store(2, Ordering::SeqCst);
         assert!(flip_log(&segment, 9, 1));

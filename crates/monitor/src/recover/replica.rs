@@ -6,7 +6,7 @@ use crate::maps::AddressSpace;
 use crate::state::{GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::{MAX_THREADS, RING_WORDS, block_address, sabotage, touches_reserved};
+use geryon_abi::layout::{MAX_THREADS, block_address, sabotage, touches_reserved};
 use geryon_tracee::{Pid, RemoteMemory, Stopped, settle};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -353,7 +353,9 @@ impl Monitor {
             let at = block_address(slot) + block_field!(limit);
             let tail = ring.followers[replica].tail.load(Ordering::SeqCst);
             // Half of it, so that it looks for who holds it up in time.
-            let limit = memory.word(at)?.min(tail + RING_WORDS as u64 / 2);
+            let limit = memory
+                .word(at)?
+                .min(tail + g.segment.ring_words() as u64 / 2);
             memory.set_word(at, limit)?;
         }
         Ok(())

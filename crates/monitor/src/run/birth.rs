@@ -93,7 +93,8 @@ impl Monitor {
         if id == next {
             // The first replica's child to come here.
             self.next_group += 1;
-            let segment = Segment::new(n as u32, alive, leader as u32, self.taken_over)?;
+            let words = self.options.ring_words();
+            let segment = Segment::new(words, n as u32, alive, leader as u32, self.taken_over)?;
             self.groups
                 .insert(id, Group::new(segment, n, leader, areas));
         }

@@ -20,7 +20,9 @@ impl Monitor {
         let start = tracee.regs()?;
         let leader = self.processes.get(&pid).map_or(0, |p| p.replica);
         let alive = self.alive_mask();
-        let segment = Segment::new(self.options.replicas, alive, leader as u32, self.taken_over)?;
+        let n = self.options.replicas;
+        let words = self.options.ring_words();
+        let segment = Segment::new(words, n, alive, leader as u32, self.taken_over)?;
         segment
             .header()
             .leader_pid

@@ -3,7 +3,7 @@
 
 use super::{Monitor, View};
 use crate::state::{End, GroupId};
-use geryon_abi::layout::{RING_WORDS, wait};
+use geryon_abi::layout::wait;
 use geryon_tracee::Pid;
 use std::sync::atomic::Ordering;
 
@@ -106,7 +106,7 @@ impl Monitor {
                     wait::ROOM => {
                         let end = tail
                             .load(Ordering::SeqCst)
-                            .saturating_add(RING_WORDS as u64);
+                            .saturating_add(g.segment.ring_words() as u64);
                         end <= v.waiting_value
                     }
                     _ => false,

@@ -15,8 +15,8 @@ use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::layout::{
-    BLOCK_BYTES, BLOCKS_BASE, MAX_REPLICAS, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE,
-    SEGMENT_BYTES, role,
+    BLOCK_BYTES, BLOCKS_BASE, Header, MAX_REPLICAS, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES,
+    RING_WORDS, SEGMENT_BASE, role, segment_bytes,
 };
 use std::boxed::Box;
 use std::string::{String, ToString};
@@ -201,7 +201,9 @@ static ALONE: Mutex<()> = Mutex::new(());
 impl Group {
     pub(super) fn new(replicas: u32) -> Group {
         let alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
-        map(SEGMENT_BASE, SEGMENT_BYTES, libc::MAP_SHARED);
+        map(SEGMENT_BASE, segment_bytes(RING_WORDS), libc::MAP_SHARED);
+        // SAFETY: just mapped, and seen by nobody else yet.
+        unsafe { (*(SEGMENT_BASE as *mut Header)).ring_words = RING_WORDS as u64 };
         header().alive.store((1 << replicas) - 1, Ordering::SeqCst);
         Group { _alone: alone }
     }
@@ -271,7 +273,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         // SAFETY: the mapping of `new`, which nothing refers to any more.
-        unsafe { libc::munmap(SEGMENT_BASE as *mut _, SEGMENT_BYTES as usize) };
+        unsafe { libc::munmap(SEGMENT_BASE as *mut _, segment_bytes(RING_WORDS) as usize) };
     }
 }
 
