@@ -15,8 +15,8 @@ use crate::journal::Event;
 use crate::recover::{Attempt, Made, Seat};
 use crate::state::{GroupId, Monitor, Replica};
 use anyhow::Result;
-use arbitration::Arbitration;
-pub(crate) use arbitration::VOTERS;
+use arbitration::{Accused, Arbitration};
+pub(crate) use arbitration::{Testimony, VOTERS};
 use geryon_abi::layout::{MAX_THREADS, outdated};
 use geryon_tracee::{Pid, kill};
 use std::sync::atomic::Ordering;
@@ -46,6 +46,8 @@ pub struct Checkpoints {
     coming: Option<Pair>,
     /// When it was tried last, and how long to wait from then.
     tried: Option<(Instant, Duration)>,
+    /// One that the watchdog complains of, until the sleepers are woken.
+    accused: Option<Accused>,
     arbitration: Option<Arbitration>,
 }
 
@@ -58,6 +60,8 @@ struct Pair {
     since: Instant,
     /// How long the leader stood still for it.
     pause: Duration,
+    /// How much the follower had compared by then.
+    compared: u64,
 }
 
 impl Checkpoints {
@@ -70,6 +74,7 @@ impl Checkpoints {
             pair: None,
             coming: None,
             tried: None,
+            accused: None,
             arbitration: None,
         }
     }
@@ -144,19 +149,28 @@ impl Monitor {
             self.put_off("the program has several processes, or is about to end");
             return Ok(());
         };
-        if self
-            .checkpoints
-            .as_ref()
-            .and_then(|c| c.coming.as_ref())
-            .is_some_and(|p| p.group != id)
-        {
+        let compared = self.compared(sources[1].1);
+        let of = |p: &Option<Pair>| p.as_ref().map(|p| (p.group, p.compared));
+        let pairs = self.checkpoints.as_ref();
+        let (pair, coming) = pairs.map_or((None, None), |c| (of(&c.pair), of(&c.coming)));
+        if coming.is_none() && pair == Some((id, compared)) {
+            // Nothing has been compared since: a younger pair could only have caught a fault that nobody
+            // has seen yet.
+            self.look_again();
+            return Ok(());
+        }
+        if pair.or(coming).is_some_and(|(group, _)| group != id) {
             self.end_sleepers();
         }
         loop {
             let coming = self.checkpoints.as_ref().and_then(|c| c.coming.as_ref());
             let made = coming.map_or(0, |p| p.sleepers.len());
             let Some(source) = sources.get(made) else {
-                self.pair_is_made(id);
+                if self.is_confirmed_pair(sources[1].1) {
+                    self.pair_is_made(id);
+                } else {
+                    self.put_off("the follower does not come to where the leader was");
+                }
                 return Ok(());
             };
             let Some(replica) = self.free_seat() else {
@@ -170,7 +184,7 @@ impl Monitor {
             let attempt = self.copy_of(id, seat, *source);
             // What goes wrong with a process of a replica is no failure of the run.
             match attempt.unwrap_or_else(|e| Err(Attempt::Later(format!("{e:#}")))) {
-                Ok(sleeper) => self.add_sleeper(id, sleeper, made),
+                Ok(sleeper) => self.add_sleeper(id, sleeper, made, compared),
                 Err(Attempt::Never(why)) => {
                     self.no_more_checkpoints(&why);
                     return Ok(());
@@ -204,7 +218,7 @@ impl Monitor {
     }
 
     /// One more, of a pair of which so many had been made when it was begun.
-    fn add_sleeper(&mut self, id: GroupId, sleeper: Made, before: usize) {
+    fn add_sleeper(&mut self, id: GroupId, sleeper: Made, before: usize, compared: u64) {
         let pause = self.pause;
         let Some(c) = &mut self.checkpoints else {
             return;
@@ -214,11 +228,42 @@ impl Monitor {
             sleepers: Vec::new(),
             since: Instant::now(),
             pause,
+            compared,
         });
         coming.sleepers.push(sleeper);
         if coming.sleepers.len() != before + 1 {
             // Its partner was ended meanwhile.
             self.end_sleepers();
+        }
+    }
+
+    /// How much a follower has compared with its leader so far.
+    fn compared(&mut self, pid: Pid) -> u64 {
+        self.views(pid).iter().map(|v| v.verified).sum()
+    }
+
+    /// Has the follower come to where the leader was when its copy was made? Until then the leader may
+    /// have done what the follower will not agree to, and the pair before this one is needed.
+    fn is_confirmed_pair(&mut self, follower: Pid) -> bool {
+        let views = self.views(follower);
+        let coming = self.checkpoints.as_ref().and_then(|c| c.coming.as_ref());
+        let Some((pair, g)) = coming.and_then(|p| Some((p, self.groups.get(&p.group)?))) else {
+            return false;
+        };
+        let Some(copy) = pair.sleepers.first() else {
+            return false;
+        };
+        let tail = |slot: u32| {
+            let line = &g.segment.ring(slot as usize).followers[copy.replica];
+            line.tail.load(Ordering::Relaxed)
+        };
+        views.iter().all(|v| v.pos >= tail(v.slot))
+    }
+
+    /// There is nothing to be done at the moment.
+    fn look_again(&mut self) {
+        if let Some(c) = &mut self.checkpoints {
+            c.tried = Some((Instant::now(), AGAIN_AT_MOST));
         }
     }
 
@@ -262,13 +307,24 @@ impl Monitor {
     /// The agent of a leader says that the sleepers are in its way.
     pub(crate) fn sleepers_are_outdated(&mut self, how: u64) {
         if how == outdated::NOW {
-            self.end_sleepers();
+            match self.coming_pair() {
+                Some(id) => self.pair_is_made(id),
+                None => self.end_sleepers(),
+            }
         }
         if let Some(c) = &mut self.checkpoints
             && !c.over
         {
             c.due = Some(Instant::now());
+            c.tried = None;
         }
+    }
+
+    /// The group of a younger pair that is there already, besides the old one.
+    fn coming_pair(&self) -> Option<GroupId> {
+        let c = self.checkpoints.as_ref()?;
+        let coming = c.coming.as_ref().filter(|_| c.pair.is_some())?;
+        (coming.sleepers.len() == REPLICAS).then_some(coming.group)
     }
 
     /// The program has several processes from now on: the sleepers know of one only.

@@ -41,11 +41,12 @@ pub enum Order {
 }
 
 impl Order {
-    /// Does one thread run at a time, with so many replicas on this machine?
-    pub fn is_serial(self, replicas: u32) -> bool {
+    /// Does one thread run at a time, with so many replicas on this machine? With checkpoints it does
+    /// unless it was asked for otherwise: in the other order a leader can seldom be copied.
+    pub fn is_serial(self, replicas: u32, checkpoints: bool) -> bool {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         match self {
-            Order::Auto => replicas > 1 && cores <= replicas as usize,
+            Order::Auto => checkpoints || (replicas > 1 && cores <= replicas as usize),
             Order::Clocks => false,
             Order::Serial => replicas > 1,
         }

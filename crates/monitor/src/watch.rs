@@ -168,9 +168,20 @@ impl Monitor {
         let gone = g.leader_gone;
         let lead = leader_pid.map_or_else(Vec::new, |l| self.views(l));
         // It is held until it is known who is right.
-        let judged = leader_pid.filter(|_| !self.is_arbitrating(id));
+        let accused = self.accused(id);
+        let suspect = accused.as_ref().map(|a| a.0);
+        let judged = leader_pid.filter(|_| !self.is_arbitrating(id) || suspect == Some(leader));
         if let Some(what) = judged.and_then(|l| self.leader_hangs(id, l, &lead, &followers)) {
             self.stuck(id, leader, what);
+            if suspect.is_none() {
+                return;
+            }
+        }
+        if let Some((r, what)) = accused.filter(|a| a.0 != leader) {
+            // Nobody but the sleepers can tell any more.
+            self.stuck(id, r, &what);
+        }
+        if self.outcome.is_some() || (suspect.is_some() && !self.is_arbitrating(id)) {
             return;
         }
         if let Some((replica, end)) = self.ended_too_early(id, &lead)
@@ -183,7 +194,7 @@ impl Monitor {
                 return;
             }
         }
-        for (replica, pid) in followers {
+        for (replica, pid) in followers.into_iter().filter(|f| Some(f.0) != suspect) {
             let views = self.views(pid);
             let ticks = cpu_ticks(pid);
             let events = views.iter().map(|v| v.events).sum();

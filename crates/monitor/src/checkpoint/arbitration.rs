@@ -7,6 +7,7 @@ use crate::journal::Event;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_tracee::Pid;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Who has a vote.
@@ -26,17 +27,42 @@ pub struct Arbitration {
     held: Vec<Pid>,
     /// The sleepers: seat, and whose copy.
     woken: Vec<(usize, usize)>,
+    /// It is about one that hangs.
+    accused: Option<Accused>,
     /// Who was outvoted, once that is known.
     outvoted: Option<usize>,
 }
 
+/// One that the watchdog says makes no progress.
+#[derive(Clone, Debug)]
+pub struct Accused {
+    group: GroupId,
+    replica: usize,
+    /// What is said of it.
+    what: String,
+    /// How many records it had made or taken.
+    events: u64,
+}
+
+/// What sleepers can say of one that hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Testimony {
+    /// There are none, or it is about something else.
+    None,
+    /// They have not come so far yet.
+    Later,
+    /// Both have come past the place.
+    Guilty,
+}
+
 impl Monitor {
-    /// A group whose two replicas differ, and that has sleepers.
+    /// A group whose two replicas differ, or one of which hangs, and that has sleepers.
     pub(super) fn in_dispute(&self) -> Option<GroupId> {
         let c = self.checkpoints.as_ref()?;
         let id = c.pair.as_ref()?.group;
         let g = self.groups.get(&id)?;
-        let differ = !g.reports.is_empty() && g.takeover.is_none() && !g.ending;
+        let accused = c.accused.as_ref().is_some_and(|a| a.group == id);
+        let differ = (accused || !g.reports.is_empty()) && g.takeover.is_none() && !g.ending;
         (differ && g.voters() == REPLICAS).then_some(id)
     }
 
@@ -45,13 +71,94 @@ impl Monitor {
         self.in_dispute() == Some(id)
     }
 
+    /// What is being found out about a group.
+    fn open_arbitration(&self, id: GroupId) -> Option<&Arbitration> {
+        let a = self.checkpoints.as_ref()?.arbitration.as_ref()?;
+        (a.group == id && a.outvoted.is_none()).then_some(a)
+    }
+
     /// Is it being found out who is right?
     pub(crate) fn is_arbitrating(&self, id: GroupId) -> bool {
-        let arbitration = self
-            .checkpoints
-            .as_ref()
-            .and_then(|c| c.arbitration.as_ref());
-        arbitration.is_some_and(|a| a.group == id && a.outvoted.is_none())
+        self.open_arbitration(id).is_some()
+    }
+
+    /// The replica of which it is being found out whether it hangs.
+    pub(crate) fn accused(&self, id: GroupId) -> Option<(usize, String)> {
+        let accused = self.open_arbitration(id)?.accused.as_ref()?;
+        Some((accused.replica, accused.what.clone()))
+    }
+
+    /// One of two replicas makes no progress, says the watchdog. True: the sleepers are asked first.
+    pub(crate) fn accuse(&mut self, id: GroupId, replica: usize, what: &str) -> bool {
+        let two = self.groups.get(&id).is_some_and(|g| g.voters() == REPLICAS);
+        let pid = self.groups.get(&id).and_then(|g| g.members[replica].pid);
+        let (true, Some(pid)) = (two, pid) else {
+            return false;
+        };
+        let events = self.views(pid).iter().map(|v| v.events).sum();
+        let Some(c) = &mut self.checkpoints else {
+            return false;
+        };
+        if c.pair.as_ref().is_none_or(|p| p.group != id) {
+            return false;
+        }
+        c.accused = Some(Accused {
+            group: id,
+            replica,
+            what: what.into(),
+            events,
+        });
+        true
+    }
+
+    /// Do the sleepers bear out that a replica hangs?
+    pub(crate) fn testimony(&mut self, id: GroupId, replica: usize) -> Testimony {
+        let Some(a) = self.open_arbitration(id) else {
+            return Testimony::None;
+        };
+        if a.accused.as_ref().is_none_or(|x| x.replica != replica) {
+            return Testimony::None;
+        }
+        let seats: Vec<usize> = a.woken.iter().map(|w| w.0).collect();
+        let leads = self.leads(id, replica);
+        let Some(g) = self.groups.get(&id) else {
+            return Testimony::None;
+        };
+        let Some(pid) = g.members[replica].pid else {
+            return Testimony::None;
+        };
+        let woken: Vec<Pid> = seats.iter().filter_map(|s| g.members[*s].pid).collect();
+        if woken.len() != REPLICAS {
+            return Testimony::None;
+        }
+        let past = if leads {
+            woken.iter().all(|p| self.has_replayed(id, *p))
+        } else {
+            let behind = self.behind(id, pid);
+            woken.iter().all(|p| {
+                let views = self.views(*p);
+                let passed = |(slot, pos): &(u32, u64)| {
+                    views.iter().any(|v| v.slot == *slot && v.pos > *pos)
+                };
+                behind.iter().all(passed)
+            })
+        };
+        if past {
+            Testimony::Guilty
+        } else {
+            Testimony::Later
+        }
+    }
+
+    /// Where a process stands in the rings that hold something which it has not read.
+    fn behind(&mut self, id: GroupId, pid: Pid) -> Vec<(u32, u64)> {
+        let views = self.views(pid);
+        let Some(g) = self.groups.get(&id) else {
+            return Vec::new();
+        };
+        let head = |slot: u32| g.segment.ring(slot as usize).head.load(Ordering::Acquire);
+        let behind = views.iter().filter(|v| head(v.slot) > v.pos);
+        behind.map(|v| (v.slot, v.pos)).collect()
     }
 
     /// Hold the leader and wake the sleepers.
@@ -60,11 +167,16 @@ impl Monitor {
         else {
             return Ok(());
         };
-        // If it does not stop at once it goes on to its next output: that is held in any case.
-        let held = match leader_pid {
+        let accused = self.checkpoints.as_mut().and_then(|c| c.accused.take());
+        // If it does not stop at once it goes on to its next output: that is held in any case. Of one
+        // that hangs it is still to be seen whether it does.
+        let held = match leader_pid.filter(|_| accused.is_none()) {
             Some(pid) => self.halt(pid)?.unwrap_or_default(),
             None => Vec::new(),
         };
+        if let Some(c) = &mut self.checkpoints {
+            c.accused = accused.clone();
+        }
         if self.in_dispute() != Some(id) || self.outcome.is_some() {
             self.release(&held);
             return Ok(());
@@ -73,8 +185,12 @@ impl Monitor {
             return Ok(());
         };
         let age = pair.since.elapsed();
+        let what = match &accused {
+            None => "two replicas differ".to_owned(),
+            Some(a) => format!("replica {} {}", a.replica + 1, a.what),
+        };
         eprintln!(
-            "geryon: two replicas differ: their copies of {:.1} s ago replay the log to tell who is right",
+            "geryon: {what}: copies of both from {:.1} s ago replay the log to tell who is right",
             age.as_secs_f64()
         );
         self.journal.tell(&Event::Rollback {
@@ -83,6 +199,7 @@ impl Monitor {
         self.end_sleepers();
         let woken = self.wake(pair);
         if let Some(c) = &mut self.checkpoints {
+            c.accused = None;
             c.arbitration = Some(Arbitration {
                 group: id,
                 leader,
@@ -90,6 +207,7 @@ impl Monitor {
                 age,
                 held,
                 woken,
+                accused,
                 outvoted: None,
             });
         }
@@ -136,8 +254,32 @@ impl Monitor {
         self.release(&held);
     }
 
-    /// Once somebody leads, two remain.
+    /// Has one that seemed to hang got on?
+    fn is_acquitted(&mut self) -> bool {
+        let arbitration = self
+            .checkpoints
+            .as_ref()
+            .and_then(|c| c.arbitration.as_ref());
+        let Some(a) = arbitration.filter(|a| a.outvoted.is_none()) else {
+            return false;
+        };
+        let (id, Some(accused)) = (a.group, a.accused.clone()) else {
+            return false;
+        };
+        let Some(pid) = self
+            .groups
+            .get(&id)
+            .and_then(|g| g.members[accused.replica].pid)
+        else {
+            return false;
+        };
+        let events: u64 = self.views(pid).iter().map(|v| v.events).sum();
+        events > accused.events
+    }
+
+    /// Once it is known who is wrong, and somebody leads, two remain.
     pub(super) fn arbitrate_on(&mut self) {
+        let acquitted = self.is_acquitted();
         let arbitration = self
             .checkpoints
             .as_ref()
@@ -145,7 +287,7 @@ impl Monitor {
         let Some(a) = arbitration else {
             return;
         };
-        if a.outvoted.is_none() || self.has_takeovers() {
+        if (a.outvoted.is_none() && !acquitted) || self.has_takeovers() {
             return;
         }
         let leader = self.groups.get(&a.group).map(|g| g.leader);
@@ -168,7 +310,7 @@ impl Monitor {
             self.drop_replica(r);
         }
         eprintln!(
-            "geryon: two replicas again, {:.1} ms after they differed",
+            "geryon: two replicas again after {:.1} ms",
             took.as_secs_f64() * 1e3
         );
         if let Some(c) = &mut self.checkpoints {

@@ -104,7 +104,10 @@ impl Monitor {
             replica: leader as u32,
             replicas: alive.count_ones(),
             leader: leader as u32,
-            serial: self.options.order.is_serial(self.options.replicas),
+            serial: self
+                .options
+                .order
+                .is_serial(self.options.replicas, self.options.checkpoint.is_some()),
             verify: self.options.verify.code(),
             tsc_mult: self.tsc_mult,
             shown: shown as u32,

@@ -76,7 +76,7 @@ impl Monitor {
     }
 
     /// Has the process replayed all rings to their ends?
-    pub(super) fn has_replayed(&mut self, id: GroupId, pid: Pid) -> bool {
+    pub(crate) fn has_replayed(&mut self, id: GroupId, pid: Pid) -> bool {
         let Some(stands) = self.stands(pid) else {
             return false;
         };

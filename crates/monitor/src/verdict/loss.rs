@@ -1,6 +1,7 @@
 //! Verdicts on a replica that is gone or must go: it died, it hangs, it ended unlike the others.
 
 use super::{Blame, NAMING};
+use crate::checkpoint::{REPLICAS, Testimony};
 use crate::journal::Event;
 use crate::report::json::{Side, Written};
 use crate::report::words::signal_name;
@@ -52,6 +53,12 @@ impl Monitor {
 
     /// The watchdog's verdict on a replica.
     pub(crate) fn stuck(&mut self, id: GroupId, replica: usize, what: &str) {
+        if self.accuse(id, replica, what) {
+            return;
+        }
+        if self.testimony(id, replica) == Testimony::Later {
+            return;
+        }
         let Some(text) = self.describe_stuck(id, replica, what) else {
             return;
         };
@@ -137,7 +144,8 @@ impl Monitor {
             message: loss.text,
             ..Written::default()
         });
-        if self.is_arbitrating(loss.group) {
+        let arbitrated = self.testimony(loss.group, replica) == Testimony::Guilty;
+        if self.is_arbitrating(loss.group) && !arbitrated {
             return self.give_up(
                 "stopped: it could not be found out who is right, for one who was asked was lost",
             );
@@ -150,10 +158,10 @@ impl Monitor {
             )
         } else if !leads && (total >= NAMING || loss.certain) {
             let how = if total < NAMING { "lost" } else { "outvoted" };
-            let left = if total == 2 {
-                "1 replica".to_owned()
-            } else {
-                format!("{} replicas", total - 1)
+            let left = match total {
+                _ if arbitrated => format!("{REPLICAS} replicas"),
+                2 => "1 replica".to_owned(),
+                _ => format!("{} replicas", total - 1),
             };
             (
                 Blame::Follower(replica),
@@ -169,5 +177,8 @@ impl Monitor {
             )
         };
         self.remedy(blame, &consequence);
+        if arbitrated {
+            self.is_arbitrated(replica);
+        }
     }
 }
