@@ -13,7 +13,8 @@ mod arbitration;
 
 use crate::journal::Event;
 use crate::recover::{Attempt, Made, Seat};
-use crate::state::{GroupId, Monitor, Replica};
+use crate::state::{Group, GroupId, Monitor, Replica};
+use crate::watch::View;
 use anyhow::Result;
 use arbitration::{Accused, Arbitration};
 pub(crate) use arbitration::{Testimony, VOTERS};
@@ -62,6 +63,8 @@ struct Pair {
     pause: Duration,
     /// How much the follower had compared by then.
     compared: u64,
+    /// Where the rings ended then.
+    ends: Vec<u64>,
 }
 
 impl Checkpoints {
@@ -220,6 +223,7 @@ impl Monitor {
     /// One more, of a pair of which so many had been made when it was begun.
     fn add_sleeper(&mut self, id: GroupId, sleeper: Made, before: usize, compared: u64) {
         let pause = self.pause;
+        let ends = self.groups.get(&id).map_or_else(Vec::new, ends);
         let Some(c) = &mut self.checkpoints else {
             return;
         };
@@ -229,6 +233,7 @@ impl Monitor {
             since: Instant::now(),
             pause,
             compared,
+            ends,
         });
         coming.sleepers.push(sleeper);
         if coming.sleepers.len() != before + 1 {
@@ -242,22 +247,15 @@ impl Monitor {
         self.views(pid).iter().map(|v| v.verified).sum()
     }
 
-    /// Has the follower come to where the leader was when its copy was made? Until then the leader may
-    /// have done what the follower will not agree to, and the pair before this one is needed.
+    /// Has the follower come to where the log ended when its leader's copy was made? Until then the leader
+    /// may have done what the follower will not agree to, and the pair before this one is needed.
     fn is_confirmed_pair(&mut self, follower: Pid) -> bool {
         let views = self.views(follower);
         let coming = self.checkpoints.as_ref().and_then(|c| c.coming.as_ref());
-        let Some((pair, g)) = coming.and_then(|p| Some((p, self.groups.get(&p.group)?))) else {
-            return false;
-        };
-        let Some(copy) = pair.sleepers.first() else {
-            return false;
-        };
-        let tail = |slot: u32| {
-            let line = &g.segment.ring(slot as usize).followers[copy.replica];
-            line.tail.load(Ordering::Relaxed)
-        };
-        views.iter().all(|v| v.pos >= tail(v.slot))
+        coming.is_some_and(|pair| {
+            let reached = |v: &View| pair.ends.get(v.slot as usize).is_some_and(|e| v.pos >= *e);
+            views.iter().all(reached)
+        })
     }
 
     /// There is nothing to be done at the moment.
@@ -281,8 +279,7 @@ impl Monitor {
             return;
         };
         g.segment.header().crowded.store(0, Ordering::SeqCst);
-        let words = (0..MAX_THREADS).map(|s| g.segment.ring(s).head.load(Ordering::Relaxed));
-        let position = words.sum();
+        let position = ends(g).iter().sum();
         self.journal.tell(&Event::Checkpoint {
             position,
             pause_us: pause.as_micros() as u64,
@@ -395,4 +392,10 @@ impl Monitor {
             self.end_sleepers();
         }
     }
+}
+
+/// Where the rings of a group end.
+fn ends(g: &Group) -> Vec<u64> {
+    let end = |slot| g.segment.ring(slot).head.load(Ordering::Acquire);
+    (0..MAX_THREADS).map(end).collect()
 }
