@@ -67,6 +67,11 @@ fn is_ready(journal: &[String], behind: Option<&str>) -> bool {
 
 /// Run the guest with these flags; it goes on when the journal is `ready`.
 fn run(flags: &[&str], ready: impl Fn(&[String]) -> bool) -> Run {
+    run_reading(0, flags, ready)
+}
+
+/// The same; it reads so many megabytes then.
+fn run_reading(megabytes: u32, flags: &[&str], ready: impl Fn(&[String]) -> bool) -> Run {
     support::no_core_files();
     let dir = TempDir::new();
     let (journal, go) = (dir.path().join("journal"), dir.path().join("go"));
@@ -77,6 +82,7 @@ fn run(flags: &[&str], ready: impl Fn(&[String]) -> bool) -> Run {
     argv.push("--".into());
     argv.push(cells().to_string_lossy().into_owned());
     argv.push(go.to_string_lossy().into_owned());
+    argv.push(megabytes.to_string());
     let mut program = Program {
         argv,
         env: Default::default(),
@@ -202,8 +208,9 @@ fn a_crash_needs_no_arbitration() {
 fn a_fault_from_before_the_checkpoint_stops_the_run() {
     // The numbers are most of the heap: nearly every byte of it is in the sum.
     let mut stopped = 0;
-    for replica in 0..2 {
-        let fault = format!("replica={replica},when=delay:50000,target=heap:4000000:3");
+    for round in 0..4 {
+        let (replica, byte) = (round % 2, 2_000_000 * (round + 1));
+        let fault = format!("replica={replica},when=delay:500000,target=heap:{byte}:3");
         let run = run(&["--fault", &fault], |journal| {
             is_ready(journal, Some("fault-injected"))
                 || journal.iter().any(|l| is(l, "fault-missed"))
@@ -214,11 +221,8 @@ fn a_fault_from_before_the_checkpoint_stops_the_run() {
         stopped += 1;
         assert_eq!(run.outcome.ended, Ended::Exit(125), "{}", run.tell());
         let text = String::from_utf8_lossy(&run.outcome.stderr).into_owned();
-        assert!(
-            text.contains("older than the last checkpoint"),
-            "{}",
-            run.tell()
-        );
+        let said = text.contains("older than the last checkpoint");
+        assert!(said, "{}", run.tell());
     }
     assert!(stopped > 0, "the fault never hit what is summed up");
 }
@@ -291,6 +295,13 @@ fn kill_sleepers() -> usize {
         }
     }
     killed
+}
+
+#[test]
+fn rings_that_fill_up_hold_up_nothing() {
+    // Many records, and one that is longer than a ring.
+    let run = run_reading(24, &[], checkpoint_is_there);
+    assert!(run.is_right(), "{}", run.tell());
 }
 
 #[test]

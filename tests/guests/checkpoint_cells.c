@@ -1,7 +1,8 @@
 // build:
 // Proves: memory full of numbers, threads that sum it up under a lock, lines
 // to stdout, to a file and through a pipe: what tests of checkpoints damage.
-// With a file's name in argv[1] it waits until that file is there.
+// With a file's name in argv[1] it waits until that file is there; with a
+// number in argv[2] it then reads so many megabytes, and as many in one piece.
 #include "guest.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -39,6 +40,18 @@ int main(int argc, char **argv) {
   CHECK(file >= 0);
   while (argc > 1 && access(argv[1], F_OK))
     nanosleep(&(struct timespec){0, 5000000}, NULL);
+  size_t much = argc > 2 ? (size_t)atol(argv[2]) << 20 : 0;
+  char *piece = malloc(much + 65536);
+  int zero = open("/dev/zero", O_RDONLY);
+  CHECK(piece && zero >= 0);
+  for (size_t n = 0; n < much; n += 65536)
+    CHECK(read(zero, piece, 65536) == 65536);
+  // Interruptions by a tracer make it short, natively as well.
+  for (size_t n = 0; n < much;) {
+    ssize_t got = read(zero, piece, much - n);
+    CHECK(got > 0);
+    n += got;
+  }
   for (int round = 0; round < ROUNDS; round++) {
     pthread_t t[THREADS];
     sum = 0;

@@ -145,7 +145,8 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
             crate::serial::release(b);
         }
         announce(wait::KERNEL, nr, 0);
-        let result = real_blocking(nr, args);
+        b.halted.store(0, Ordering::Relaxed);
+        let result = finish_write(b, nr, &args, real_blocking(nr, args));
         announce_end();
         if serial {
             crate::serial::acquire(b);
@@ -159,6 +160,33 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
         }
         return ids::shown(row, result);
     }
+}
+
+/// A write to a pipe or a stream that the monitor's halting has cut short, which no signal of the
+/// program has done: write the rest. How much is written by now.
+fn finish_write(mut b: Here, nr: u64, args: &[u64; 6], mut done: i64) -> i64 {
+    const WRITE: u64 = 1;
+    const SENDTO: u64 = 44;
+    if !matches!(nr, WRITE | SENDTO) {
+        return done;
+    }
+    while done > 0
+        && (done as u64) < args[2]
+        && b.halted.swap(0, Ordering::Relaxed) != 0
+        && !raise::pending(b)
+    {
+        let by_now = done as u64;
+        b.flight_result = by_now;
+        let mut rest = *args;
+        rest[1] += by_now;
+        rest[2] -= by_now;
+        let more = real_blocking(nr, rest);
+        if more <= 0 {
+            break;
+        }
+        done += more;
+    }
+    done
 }
 
 /// A call begins that must happen exactly once, whatever becomes of this process: the gate notes its

@@ -8,6 +8,7 @@ mod lines;
 use crate::block_field;
 use crate::state::{Group, GroupId, Monitor};
 use anyhow::Result;
+pub(crate) use asleep::Rest;
 use asleep::Rested;
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, wait};
 use geryon_tracee::Pid;
@@ -181,6 +182,7 @@ impl Monitor {
             // Nobody but the sleepers can tell any more.
             self.stuck(id, r, &what);
         }
+        self.watch_arbitration(id);
         if self.outcome.is_some() || (suspect.is_some() && !self.is_arbitrating(id)) {
             return;
         }

@@ -3,13 +3,18 @@
 //! two of the others stay.
 
 use super::{Pair, REPLICAS};
+use crate::block_field;
 use crate::journal::Event;
 use crate::state::{GroupId, Monitor};
+use crate::watch::Rest;
 use anyhow::Result;
+use geryon_abi::layout::block_address;
 use geryon_tracee::Pid;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// After so many rounds of the watchdog in which the sleepers did nothing, nothing more is expected.
+const RESTED_ROUNDS: u32 = 30;
 /// Who has a vote.
 pub(crate) const VOTERS: usize = 2 * REPLICAS;
 
@@ -29,6 +34,8 @@ pub struct Arbitration {
     woken: Vec<(usize, usize)>,
     /// It is about one that hangs.
     accused: Option<Accused>,
+    /// For how many rounds of the watchdog the sleepers have not got on, and where they stand.
+    rest: (u32, u64),
     /// Who was outvoted, once that is known.
     outvoted: Option<usize>,
 }
@@ -135,19 +142,23 @@ impl Monitor {
             woken.iter().all(|p| self.has_replayed(id, *p))
         } else {
             let behind = self.behind(id, pid);
-            woken.iter().all(|p| {
-                let views = self.views(*p);
-                let passed = |(slot, pos): &(u32, u64)| {
-                    views.iter().any(|v| v.slot == *slot && v.pos > *pos)
-                };
-                behind.iter().all(passed)
-            })
+            woken.iter().all(|p| self.is_beyond(*p, &behind))
         };
         if past {
             Testimony::Guilty
         } else {
             Testimony::Later
         }
+    }
+
+    /// Has a process come past these places? (Threads may have ended since.)
+    fn is_beyond(&mut self, pid: Pid, places: &[(u32, u64)]) -> bool {
+        self.memory(pid).is_ok_and(|m| {
+            places.iter().all(|(slot, place)| {
+                let at = block_address(*slot as usize) + block_field!(pos);
+                m.word(at).is_ok_and(|pos| pos > *place)
+            })
+        })
     }
 
     /// Where a process stands in the rings that hold something which it has not read.
@@ -208,6 +219,7 @@ impl Monitor {
                 held,
                 woken,
                 accused,
+                rest: (0, 0),
                 outvoted: None,
             });
         }
@@ -252,6 +264,39 @@ impl Monitor {
             age_ms,
         });
         self.release(&held);
+    }
+
+    /// One round of the watchdog: if the sleepers do nothing any more, and nobody could be named, nobody
+    /// will be.
+    pub(crate) fn watch_arbitration(&mut self, id: GroupId) {
+        let Some(a) = self.open_arbitration(id) else {
+            return;
+        };
+        let (rounds, stood) = a.rest;
+        let seats: Vec<usize> = a.woken.iter().map(|w| w.0).collect();
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        let woken: Vec<Pid> = seats.iter().filter_map(|s| g.members[*s].pid).collect();
+        let rests = woken.iter().all(|p| self.rest(*p) != Rest::Busy);
+        let stands = woken
+            .iter()
+            .map(|p| self.views(*p).iter().map(|v| v.events).sum::<u64>())
+            .sum();
+        let rounds = if rests && stands == stood {
+            rounds + 1
+        } else {
+            0
+        };
+        if rounds > RESTED_ROUNDS {
+            return self.give_up(
+                "stopped: it could not be found out who is right: the copies that were asked came to no difference",
+            );
+        }
+        let checkpoints = self.checkpoints.as_mut();
+        if let Some(a) = checkpoints.and_then(|c| c.arbitration.as_mut()) {
+            a.rest = (rounds, stands);
+        }
     }
 
     /// Has one that seemed to hang got on?

@@ -1,7 +1,10 @@
 //! Stopping all threads of a process for a moment, wherever they are, and letting them go again.
 
+use crate::block_field;
+use crate::signals::slot_of;
 use crate::state::Monitor;
 use anyhow::Result;
+use geryon_abi::layout::block_address;
 use geryon_tracee::{Event, Pid, Stop, Stopped, poll_for};
 use std::time::{Duration, Instant};
 
@@ -53,7 +56,29 @@ impl Monitor {
                 return Ok(None);
             }
         }
+        self.note_halt(pid, &halted);
         Ok(Some(halted))
+    }
+
+    /// A call of the leader's that is cut short by this is completed by its agent.
+    fn note_halt(&mut self, pid: Pid, halted: &[Pid]) {
+        if !self
+            .membership(pid)
+            .is_some_and(|(id, r)| self.leads(id, r))
+        {
+            return;
+        }
+        let Ok(memory) = self.memory(pid) else {
+            return;
+        };
+        for t in halted {
+            let block = Stopped(*t).regs().ok().and_then(|r| slot_of(r.gs_base));
+            if let Some(slot) = block {
+                let at = block_address(slot as usize) + block_field!(halted);
+                // One that is gone needs it no more.
+                let _ = memory.write(at, &1u32.to_le_bytes());
+            }
+        }
     }
 
     /// Let them go; the kernel restarts what it interrupted.

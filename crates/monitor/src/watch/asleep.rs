@@ -72,7 +72,7 @@ impl Rested {
 
 impl Monitor {
     /// What the threads of a process do at this moment.
-    pub(super) fn rest(&self, pid: Pid) -> Rest {
+    pub(crate) fn rest(&self, pid: Pid) -> Rest {
         let mut stopped = true;
         for (tid, _) in self.threads.iter().filter(|(_, t)| t.pid == pid) {
             match state(*tid) {
