@@ -34,17 +34,17 @@ struct Run {
 /// The guest, built once for all tests.
 fn cells() -> PathBuf {
     static BUILT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
-    let make = || {
-        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guests-checkpoint");
-        fs::create_dir_all(&out).expect("the folder can be made");
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
-        let (found, headers) = guest::find(&folder);
-        let guest = found.into_iter().flatten();
-        let guest = guest.into_iter().find(|g| g.name == "checkpoint_cells");
-        let guest = guest.expect("the guest is there");
-        guest.build(&out, headers).expect("it builds")
-    };
-    BUILT.get_or_init(make).clone()
+    BUILT.get_or_init(|| built("checkpoint_cells")).clone()
+}
+
+fn built(name: &str) -> PathBuf {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guests-checkpoint");
+    fs::create_dir_all(&out).expect("the folder can be made");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
+    let (found, headers) = guest::find(&folder);
+    let guest = found.into_iter().flatten().find(|g| g.name == name);
+    let guest = guest.expect("the guest is there");
+    guest.build(&out, headers).expect("it builds")
 }
 
 fn events(journal: &Path) -> Vec<String> {
@@ -302,6 +302,16 @@ fn rings_that_fill_up_hold_up_nothing() {
     // Many records, and one that is longer than a ring.
     let run = run_reading(24, &[], checkpoint_is_there);
     assert!(run.is_right(), "{}", run.tell());
+}
+
+#[test]
+fn large_writes_stay_whole() {
+    let guest = built("checkpoint_big_write").to_string_lossy().into_owned();
+    for _ in 0..3 * settings::repeat() {
+        let outcome = geryon(&["-n", "2", "--checkpoint", "0.02", "--", &guest]);
+        let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert_eq!(outcome.ended, Ended::Exit(0), "{text}");
+    }
 }
 
 #[test]

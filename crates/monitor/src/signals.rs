@@ -394,6 +394,10 @@ impl Monitor {
             }
             return Ok(tracee.listen()?);
         }
+        // It may stop only now for a halt that was given up.
+        if let Some(pid) = self.threads.get(&tid).map(|t| t.pid) {
+            self.note_halt(pid, &[tid]);
+        }
         Ok(tracee.resume(0)?)
     }
 }

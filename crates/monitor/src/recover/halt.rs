@@ -45,6 +45,7 @@ impl Monitor {
                         }
                         Ok(None) if start.elapsed() < PATIENCE => std::hint::spin_loop(),
                         Ok(None) | Err(_) => {
+                            self.note_halt(pid, &halted);
                             self.release(&halted);
                             return Ok(None);
                         }
@@ -52,6 +53,7 @@ impl Monitor {
                 }
             }
             if self.outcome.is_some() {
+                self.note_halt(pid, &halted);
                 self.release(&halted);
                 return Ok(None);
             }
@@ -60,8 +62,8 @@ impl Monitor {
         Ok(Some(halted))
     }
 
-    /// A call of the leader's that is cut short by this is completed by its agent.
-    fn note_halt(&mut self, pid: Pid, halted: &[Pid]) {
+    /// A call of the leader's that is cut short by an interruption is completed by its agent.
+    pub(crate) fn note_halt(&mut self, pid: Pid, halted: &[Pid]) {
         if !self
             .membership(pid)
             .is_some_and(|(id, r)| self.leads(id, r))
