@@ -247,6 +247,32 @@ pub struct Header {
 #[derive(Clone, Copy)]
 pub struct Siginfo(pub [u64; 16]);
 
+/// Calls that one thread of a leader has made last and that a mistaken leader cannot simply leave to
+/// its successor, see [`Taken`].
+pub const MAX_TAKEN: usize = 64;
+
+/// A call that has changed something outside the process's memory before the others have followed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Position of the record of its completion.
+    pub start: u64,
+    /// Position behind it.
+    pub end: u64,
+    /// Its result.
+    pub result: i64,
+    /// Its first argument.
+    pub first: u64,
+    /// Where the file stood before, for calls that set its offset.
+    pub was: i64,
+    /// Digest of what it was given.
+    pub digest: u64,
+    /// Number of the call.
+    pub nr: u32,
+    /// 1: it was confirmed before it happened.
+    pub confirmed: u32,
+}
+
 /// A point at which a handler was started: what its frame shows, and where the thread really
 /// goes on (in a trampoline).
 #[repr(C)]
@@ -400,9 +426,12 @@ pub struct Block {
     pub born: AtomicU32,
     /// Follower: 1 while it carries out an operation whose turn has come.
     pub midway: AtomicU32,
-    /// Leader: position behind the last record of a call that took something for good (input that
-    /// cannot be read twice).
-    pub taken: u64,
+    /// Leader: number of entries ever made in `taken`.
+    pub taken_count: u64,
+    /// Leader: calls that cannot simply be made again.
+    pub taken: [Taken; MAX_TAKEN],
+    /// Leader: where the file stood before the call that is under way.
+    pub offset_before: i64,
     /// Follower, waiting for its turn: where the record starts that says so.
     pub standing: u64,
     /// See [`flight`] (leader).
@@ -488,6 +517,8 @@ pub mod why {
     pub const OUTCOME: u32 = 4;
     /// A local operation failed here that succeeded in the leader.
     pub const LOCAL: u32 = 5;
+    /// What the record says that a call wrote is not what the leader says that it wrote.
+    pub const DAMAGED: u32 = 6;
 }
 
 /// One past the last address that belongs to Geryon in a replica.

@@ -4,14 +4,16 @@ use crate::compare::{self, expect};
 use crate::gate::{real_blocking, real_in_flight};
 use crate::ids;
 use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
-use crate::marshal::{self, Before};
+use crate::marshal::{self, Before, Received};
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, leads, private};
+use crate::stop::broken;
+use crate::undo;
 use crate::wait::{announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{flight, repeat, verify, wait};
+use geryon_abi::layout::{flight, repeat, verify, wait, why};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::Row;
 
@@ -42,14 +44,17 @@ pub fn input(frame: &mut Frame, row: &Row) {
         return output(frame, row);
     }
     let digest = marshal::digest(row, &args);
-    if !leads()
+    while !leads()
         && let Some((first, [])) = expect(b, frame, kind::CALL, row.nr, digest, &args)
     {
-        return finish(b, frame, row, first);
+        if finish(b, frame, row, first) {
+            return;
+        }
     }
     raise::lead_signal_before(b, frame);
     b.call_start = b.pos;
     let before = marshal::before(row, &args);
+    undo::before(b, row.nr, args[0]);
     let result = execute(row, args, digest);
     complete(b, frame, row, kind::CALL, Some(digest), result, &before);
 }
@@ -58,14 +63,19 @@ pub fn input(frame: &mut Frame, row: &Row) {
 pub fn output(frame: &mut Frame, row: &Row) {
     let executes = begin(frame, row);
     let b = block();
-    if !executes && let Some(first) = expect_end(b, frame, row.nr) {
-        return finish(b, frame, row, first);
+    while !executes && let Some(first) = expect_end(b, frame, row.nr) {
+        if finish(b, frame, row, first) {
+            return;
+        }
     }
     let args = frame.args();
     let before = marshal::before(row, &args);
     let result = execute(row, args, CONFIRMED);
     complete(b, frame, row, kind::END, None, result, &before);
 }
+
+/// The gate's answer where a signal was pending before the call: nothing was noted.
+const EINTR_EARLY: i64 = -512;
 
 /// The digest of a call that was agreed on beforehand.
 pub const CONFIRMED: u64 = 0;
@@ -88,7 +98,15 @@ pub fn begin(frame: &mut Frame, row: &Row) -> bool {
     crate::sabotage::maybe(frame, row);
     let args = frame.args();
     let digest = marshal::digest(row, &args);
-    rendezvous(frame, row.nr, digest, args)
+    if !rendezvous(frame, row.nr, digest, args) {
+        return false;
+    }
+    // What was agreed on is what will happen: while this thread waited for the others, its registers
+    // and its memory may have changed.
+    if private().replicas > 1 && marshal::digest(row, &frame.args()) != digest {
+        broken();
+    }
+    true
 }
 
 /// Agree with the other replicas on a number and a digest.
@@ -149,6 +167,10 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
         announce_end();
         if serial {
             crate::serial::acquire(b);
+        }
+        // As above: all replicas are about to be told this result.
+        if result != b.flight_result as i64 && result != EINTR_EARLY {
+            broken();
         }
         b.repeatable = repeat::NOTHING;
         b.call_start = b.pos;
@@ -216,7 +238,8 @@ pub fn complete(
     }
     put(b, shown as u64);
     if detail & after::RESTART == 0 {
-        marshal::send(b, row, &frame.args(), shown, before);
+        marshal::send(b, row, &frame.args(), first, shown, before);
+        undo::note(b, k, row.nr, &frame.args(), digest, shown);
     }
     // The signal's words belong to the record.
     if detail & after::SIGNAL == 0 {
@@ -226,17 +249,8 @@ pub fn complete(
     settle(b, frame, row.nr, shown, detail);
 }
 
-/// Calls that take what cannot be taken again: a leader that was wrong cannot give it back.
-pub fn takes(nr: u32) -> bool {
-    // read, lseek, readv, accept, recvfrom, recvmsg, getdents, getdents64, accept4, recvmmsg
-    matches!(nr, 0 | 8 | 19 | 43 | 45 | 47 | 78 | 217 | 288 | 299)
-}
-
 /// Leader: the record of a call is whole: let it be seen.
 pub fn landed(mut b: Here) {
-    if takes(b.flight_nr) {
-        b.taken = b.pos;
-    }
     b.flight_end = b.pos;
     if b.flight.load(Ordering::Relaxed) != flight::NONE {
         b.flight.store(flight::LOGGED, Ordering::Release);
@@ -245,16 +259,37 @@ pub fn landed(mut b: Here) {
     b.flight.store(flight::NONE, Ordering::Release);
 }
 
-/// Follower: the end of a call, after its first word (and digest).
-pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) {
-    crate::log::verified(b);
+/// Follower: the end of a call, after its first word (and digest). False when the record was damaged
+/// and is not in the log any more.
+#[must_use]
+pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
     let result = get(b) as i64;
     let payload = b.pos;
     let detail = geryon_abi::record::detail_of(first);
-    if detail & after::RESTART == 0 && !marshal::receive(b, row, &frame.args(), result) {
-        promotion::complete_record(b, payload, row, &frame.args(), result);
+    if detail & after::RESTART == 0 {
+        match marshal::receive(b, row, &frame.args(), first, result) {
+            Received::Whole => {}
+            Received::Torn => {
+                promotion::complete_record(b, payload, row, &frame.args(), first, result)
+            }
+            Received::Damaged => {
+                let before = if kind_of(first) == kind::CALL { 3 } else { 2 };
+                let ours = compare::call(kind_of(first), row.nr, 0, &frame.args());
+                crate::stop::diverged(why::DAMAGED, payload - before, ours);
+                return false;
+            }
+        }
     }
+    crate::log::verified(b);
     settle(b, frame, row.nr, result, detail);
+    true
+}
+
+/// As [`finish`], where there is no way back.
+pub fn finish_for_good(b: Here, frame: &mut Frame, row: &Row, first: u64) {
+    if !finish(b, frame, row, first) {
+        crate::stop::diverged_for_good(why::DAMAGED, b.pos, compare::plain(first));
+    }
 }
 
 /// Both: set the result (or the restart), then deliver the signal that follows.

@@ -19,17 +19,18 @@ const WIPE_BYTES: usize = 768;
 pub const SITE_WORD: usize = SITE_WORD_VALUE;
 const SITE_WORD_VALUE: usize = 23;
 
-/// The kernel looks at the lower half of a call's number. This bit above it is in no result: whoever
-/// finds it there has come by the `syscall` instruction without executing it.
+/// The kernel looks at the lower half of a call's number. A number with this bit above it is no result
+/// (directory offsets have the bit, and more): whoever finds it there has come by the `syscall`
+/// instruction without executing it.
 pub const UNMADE: u32 = 62;
 
 /// Behind a `syscall` instruction: a result that is none is a crash, not an input of all replicas.
 macro_rules! check_made {
     () => {
         "mov rcx, rax
-         shr rcx, 62
-         cmp ecx, 1
-         je geryon_unmade"
+         btc rcx, {unmade}
+         cmp rcx, 1024
+         jb geryon_unmade"
     };
 }
 

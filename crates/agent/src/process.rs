@@ -1,6 +1,6 @@
 //! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
 
-use crate::call::{self, begin, begin_record, complete, finish, rendezvous};
+use crate::call::{self, begin, begin_record, complete, finish_for_good, rendezvous};
 use crate::compare::{self, same_kind};
 use crate::digest::Digest;
 use crate::gate::{real, real_in_flight, rpc};
@@ -156,7 +156,7 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
         real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
     }
     match first {
-        Some(first) => finish(b, frame, row, first),
+        Some(first) => finish_for_good(b, frame, row, first),
         None => complete(b, frame, row, kind::END, None, shown, &Before::default()),
     }
 }
@@ -242,7 +242,7 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         }
         crate::log::take(b, 1);
         remember(b, next);
-        return finish(b, frame, row, next);
+        return finish_for_good(b, frame, row, next);
     }
     await_file_maps();
     // Not `execute`: the turn must not go to another thread of a program that is about to end.
@@ -267,7 +267,7 @@ pub fn close(frame: &mut Frame, row: &'static Row) {
     if leads() && private().file_maps != 0 && private().replicas > 1 {
         await_file_maps();
     }
-    call::input(frame, row);
+    call::output(frame, row);
 }
 
 /// wait4, waitid: the leader waits; a follower then reaps its own copy of that child.
@@ -285,7 +285,7 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
         {
             real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
         }
-        return finish(b, frame, row, first);
+        return finish_for_good(b, frame, row, first);
     }
     raise::lead_signal_before(b, frame);
     b.call_start = b.pos;

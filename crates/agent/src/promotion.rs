@@ -82,7 +82,7 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
     ];
     if b.given_nr != row.nr as u32 || b.given_digest != digest {
         // The former leader has done something else.
-        if crate::call::takes(b.given_nr) {
+        if geryon_abi::changes::changes(b.given_nr, args, b.given_result as i64) {
             // Something that cannot be undone.
             crate::stop::diverged_for_good(why::DIGEST, b.pos, ours);
         }
@@ -135,13 +135,20 @@ pub fn inherit(address: u64, len: u64) {
 /// A completion's record that was larger than the ring was lost in its middle: write the rest.
 /// (`payload`: where what the call wrote begins.)
 #[cold]
-pub fn complete_record(mut b: Here, payload: u64, row: &Row, args: &[u64; 6], result: i64) {
+pub fn complete_record(
+    mut b: Here,
+    payload: u64,
+    row: &Row,
+    args: &[u64; 6],
+    first: u64,
+    result: i64,
+) {
     if b.given.load(Ordering::Acquire) == 0 {
         torn_record(b);
     }
     marshal::inherit(row, args, result);
     accept(b, flight::LOGGING);
     b.pos = payload;
-    marshal::send_again(b, row, args, result);
+    marshal::send_again(b, row, args, first, result);
     crate::call::landed(b);
 }

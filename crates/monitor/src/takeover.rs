@@ -15,6 +15,7 @@ mod children;
 mod cut;
 mod flight;
 mod quiet;
+mod undo;
 
 pub use children::Ended;
 
@@ -59,8 +60,6 @@ pub struct Takeover {
     rest: Vec<(u32, u64)>,
     /// What the former leader's threads leave.
     legacy: Vec<Legacy>,
-    /// Behind what each slot's thread has taken for good.
-    taken: Vec<(u32, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -414,7 +413,6 @@ impl Takeover {
             outvoted,
             rest: Vec::new(),
             legacy: Vec::new(),
-            taken: Vec::new(),
         }
     }
 
@@ -437,7 +435,6 @@ impl Takeover {
             self.outvoted = before.outvoted;
             self.bodies = before.bodies;
             self.legacy = before.legacy;
-            self.taken = before.taken;
             self.memories.clear();
         }
         self.memories.extend(before.memories);

@@ -20,17 +20,17 @@ pub struct Legacy {
     /// In whose memory is what the call wrote: an index in `Takeover::memories`.
     pub(super) whose: usize,
     /// A call that was made, and that is not in the log.
-    call: Option<Call>,
+    pub(super) call: Option<Call>,
     /// Signals that waited for the thread's next safe point.
-    signals: Vec<[u64; 16]>,
+    pub(super) signals: Vec<[u64; 16]>,
 }
 
 /// Which, and what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Call {
-    nr: u32,
-    digest: u64,
-    result: i64,
+pub struct Call {
+    pub(super) nr: u32,
+    pub(super) digest: u64,
+    pub(super) result: i64,
 }
 
 /// What the block of a thread says.
@@ -52,7 +52,7 @@ impl Gate {
             flight::RETURNED | flight::LOGGING => noted.result,
             _ => return None,
         };
-        if result >> 62 == 1 {
+        if ((result ^ 1 << 62) as u64) < 1024 {
             // The number: it was not made at all.
             return None;
         }
@@ -92,7 +92,6 @@ impl Monitor {
                 ring.head.store(end, Ordering::SeqCst);
                 crate::segment::wake_word(&ring.head);
             }
-            t.taken.push((slot as u32, word(block_field!(taken))));
             let nr = word(block_field!(flight_nr)) as u32;
             let result = gate.result(noted, regs.rip, regs.rax as i64);
             // That a child died which was killed with it is nothing that has happened.
