@@ -440,8 +440,10 @@ pub struct Block {
     pub flight_nr: u32,
     /// Digest of what it was given.
     pub flight_digest: u64,
-    /// What it returned.
-    pub flight_result: u64,
+    /// What it returned, noted twice; `outcome::NOTHING` until then.
+    pub flight_result: [u64; 2],
+    /// Digest of what it wrote, right after it had; 0: not taken.
+    pub flight_written: u64,
     /// Position of its completion's record.
     pub flight_start: u64,
     /// Position behind it.
@@ -455,6 +457,8 @@ pub struct Block {
     pub given_digest: u64,
     /// Its result.
     pub given_result: u64,
+    /// Digest of what it wrote; 0: not known.
+    pub given_written: u64,
     /// Records consumed or produced (for progress reports).
     pub events: u64,
     /// The last records, newest at `events % 16`.

@@ -4,10 +4,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-pub mod changes;
 pub mod frame;
 pub mod hooks;
 pub mod layout;
+pub mod outcome;
 pub mod record;
 pub mod row;
 pub mod table;

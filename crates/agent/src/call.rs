@@ -14,6 +14,7 @@ use crate::wait::{announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
+use geryon_abi::outcome::{self, NOTHING, is_plausible};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::Row;
 
@@ -55,7 +56,7 @@ pub fn input(frame: &mut Frame, row: &Row) {
     b.call_start = b.pos;
     let before = marshal::before(row, &args);
     undo::before(b, row.nr, args[0]);
-    let result = execute(row, args, digest);
+    let result = execute(row, args, digest, &before);
     complete(b, frame, row, kind::CALL, Some(digest), result, &before);
 }
 
@@ -70,12 +71,9 @@ pub fn output(frame: &mut Frame, row: &Row) {
     }
     let args = frame.args();
     let before = marshal::before(row, &args);
-    let result = execute(row, args, CONFIRMED);
+    let result = execute(row, args, CONFIRMED, &before);
     complete(b, frame, row, kind::END, None, result, &before);
 }
-
-/// The gate's answer where a signal was pending before the call: nothing was noted.
-const EINTR_EARLY: i64 = -512;
 
 /// The digest of a call that was agreed on beforehand.
 pub const CONFIRMED: u64 = 0;
@@ -136,7 +134,7 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
 
 /// Execute a call in the leader, unless its predecessor has; interruptions without a signal for the
 /// program are hidden.
-pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
+pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     let nr = row.nr as u64;
     let mut b = block();
     let serial = crate::serial::active();
@@ -147,6 +145,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
         return result;
     }
     let mut first = true;
+    let shown = args;
     let args = ids::translated(row, args);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
@@ -163,23 +162,34 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
             crate::serial::release(b);
         }
         announce(wait::KERNEL, nr, 0);
-        let result = real_blocking(nr, args);
+        let mut result = real_blocking(nr, args);
         announce_end();
         if serial {
+            b.flight_written = marshal::written(row, &shown, result, before);
             crate::serial::acquire(b);
+            result = noted(b, result);
         }
-        // As above: all replicas are about to be told this result.
-        if result != b.flight_result as i64 && result != EINTR_EARLY {
+        if !is_plausible(nr, result) {
             broken();
         }
         b.repeatable = repeat::NOTHING;
         b.call_start = b.pos;
         // The monitor stops threads; epoll_wait and others show that as EINTR (design, 10).
         if result == -4 && !raise::pending(block()) {
-            b.flight.store(flight::BEGUN, Ordering::Release);
+            take_off(b, row.nr, digest);
             continue;
         }
         return ids::shown(row, result);
+    }
+}
+
+/// The result of a call, after this thread has waited for its turn with it: all replicas are about to
+/// be told, and a register that holds it may have changed meanwhile. Of three copies two decide.
+fn noted(b: Here, held: i64) -> i64 {
+    match outcome::noted(b.flight_result) {
+        Ok(Some(result)) => result,
+        Err(()) if b.flight_result.contains(&(held as u64)) => held,
+        _ => broken(),
     }
 }
 
@@ -188,6 +198,8 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
 pub fn take_off(mut b: Here, nr: u16, digest: u64) {
     b.flight_nr = nr as u32;
     b.flight_digest = digest;
+    b.flight_result = [NOTHING; 2];
+    b.flight_written = 0;
     b.flight.store(flight::BEGUN, Ordering::Release);
 }
 
@@ -238,7 +250,12 @@ pub fn complete(
     }
     put(b, shown as u64);
     if detail & after::RESTART == 0 {
-        marshal::send(b, row, &frame.args(), first, shown, before);
+        let written = marshal::send(b, row, &frame.args(), first, shown, before);
+        let under_way = b.flight.load(Ordering::Relaxed) != flight::NONE;
+        if under_way && b.flight_written != 0 && b.flight_written != written {
+            // It has changed since the call has written it: the others must not be told.
+            broken();
+        }
         undo::note(b, k, row.nr, &frame.args(), digest, shown);
     }
     // The signal's words belong to the record.

@@ -19,11 +19,6 @@ const WIPE_BYTES: usize = 768;
 pub const SITE_WORD: usize = SITE_WORD_VALUE;
 const SITE_WORD_VALUE: usize = 23;
 
-/// The kernel looks at the lower half of a call's number. A number with this bit above it is no result
-/// (directory offsets have the bit, and more): whoever finds it there has come by the `syscall`
-/// instruction without executing it.
-pub const UNMADE: u32 = 62;
-
 /// Behind a `syscall` instruction: a result that is none is a crash, not an input of all replicas.
 macro_rules! check_made {
     () => {
@@ -152,11 +147,14 @@ global_asm!(
     ".globl geryon_flight_returned",
     "geryon_flight_returned:",
     "shl dword ptr gs:[{flight}], 1",
+    "mov gs:[{flight_result} + 8], rax",
     check_made!(),
     "ret",
     ".globl geryon_eintr",
     "geryon_eintr:",
     "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
+    "mov gs:[{flight_result}], rax",
+    "mov gs:[{flight_result} + 8], rax",
     "ret",
     ".globl geryon_flight_syscall",
     "geryon_flight_syscall:",        // as geryon_syscall, with its result kept for a successor
@@ -175,6 +173,7 @@ global_asm!(
     ".globl geryon_flight_end_returned",
     "geryon_flight_end_returned:",
     "shl dword ptr gs:[{flight}], 1",
+    "mov gs:[{flight_result} + 8], rax",
     check_made!(),
     "ret",
     ".globl geryon_unmade",
@@ -322,7 +321,7 @@ global_asm!(
     "pop rbx",
     "ret",
     site = const SITE_WORD_VALUE,
-    unmade = const UNMADE,
+    unmade = const geryon_abi::outcome::UNMADE,
     pending = const PENDING,
     flight = const core::mem::offset_of!(Block, flight),
     flight_result = const core::mem::offset_of!(Block, flight_result),

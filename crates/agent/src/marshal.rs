@@ -223,6 +223,8 @@ struct ToLogAgain {
     b: Here,
     digest: Digest,
 }
+/// To nowhere: what lies there now.
+struct Written(Digest);
 /// From the memory of the former leader.
 struct FromLeader;
 
@@ -274,6 +276,16 @@ impl Transfer for ToLogAgain {
         append(address, len, |w| put_again(self.b, w));
         // SAFETY: these bytes were just copied from the former leader.
         unsafe { note(&mut self.digest, address, len) };
+    }
+}
+
+impl Transfer for Written {
+    fn checked_len(&mut self, len: u64) -> u64 {
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        // SAFETY: the kernel has just written these bytes.
+        unsafe { note(&mut self.0, address, len) };
     }
 }
 
@@ -349,7 +361,7 @@ pub struct Before {
 
 impl Before {
     /// Room for whatever the kernel wrote.
-    const UNLIMITED: Before = Before {
+    pub const UNLIMITED: Before = Before {
         words: [u32::MAX; 2],
         control: u64::MAX,
         name: u32::MAX,
@@ -384,41 +396,57 @@ pub fn before(row: &Row, args: &[u64; 6]) -> Before {
     b
 }
 
-/// What the check word of a record starts with: its first word, and the result.
-fn check(first: u64, result: i64) -> Digest {
+/// The check word of a record: over its first word, the result, and what lies in memory where the call
+/// has written.
+fn check(first: u64, result: i64, written: u64) -> u64 {
     let mut digest = Digest::new(first);
     digest.number(result as u64);
-    digest
+    digest.number(written);
+    digest.finish()
 }
 
-/// Leader: append what the call wrote, and a check word over the record.
-pub fn send(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64, before: &Before) {
-    let digest = check(first, result);
-    let mut to = ToLog { b, digest };
+/// Digest of what a call has written; never 0.
+pub fn written(row: &Row, args: &[u64; 6], result: i64, before: &Before) -> u64 {
+    let mut seen = Written(Digest::new(0));
+    walk(&mut seen, row, args, result, before);
+    seen.0.finish() | 1
+}
+
+/// Leader: append what the call wrote, and a check word over the record. What [`written`] would give.
+pub fn send(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64, before: &Before) -> u64 {
+    let mut to = ToLog {
+        b,
+        digest: Digest::new(0),
+    };
     walk(&mut to, row, args, result, before);
-    put(b, to.digest.finish());
+    let written = to.digest.finish() | 1;
+    put(b, check(first, result, written));
+    written
 }
 
 /// Follower: write what the leader's call wrote.
 pub fn receive(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64) -> Received {
     let mut from = FromLog {
         b,
-        digest: check(first, result),
+        digest: Digest::new(0),
         state: Received::Whole,
     };
     walk(&mut from, row, args, result, &Before::UNLIMITED);
+    let written = from.digest.finish() | 1;
     match from.word() {
-        Some(theirs) if theirs != from.digest.finish() => Received::Damaged,
+        Some(theirs) if theirs != check(first, result, written) => Received::Damaged,
         _ => from.state,
     }
 }
 
 /// New leader: append what its predecessor's call wrote, and had begun to append.
 pub fn send_again(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64) {
-    let digest = check(first, result);
-    let mut to = ToLogAgain { b, digest };
+    let mut to = ToLogAgain {
+        b,
+        digest: Digest::new(0),
+    };
     walk(&mut to, row, args, result, &Before::UNLIMITED);
-    put_again(b, to.digest.finish());
+    put_again(b, check(first, result, to.digest.finish() | 1));
 }
 
 /// New leader: fetch what its predecessor's call wrote.

@@ -292,7 +292,7 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     let result = if promotion::has_taken_over() {
         crate::reap::wait(b, row, args, digest)
     } else {
-        call::execute(row, args, digest)
+        call::execute(row, args, digest, &Before::default())
     };
     let gone = if result >= 0 {
         gone_child(row.nr as u64, &args, result)

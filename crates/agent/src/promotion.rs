@@ -82,7 +82,7 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
     ];
     if b.given_nr != row.nr as u32 || b.given_digest != digest {
         // The former leader has done something else.
-        if geryon_abi::changes::changes(b.given_nr, args, b.given_result as i64) {
+        if geryon_abi::outcome::changes(b.given_nr, args, b.given_result as i64) {
             // Something that cannot be undone.
             crate::stop::diverged_for_good(why::DIGEST, b.pos, ours);
         }
@@ -91,6 +91,16 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
     }
     let result = b.given_result as i64;
     marshal::inherit(row, args, result);
+    if b.given_written != 0
+        && b.given_written != marshal::written(row, args, result, &marshal::Before::UNLIMITED)
+    {
+        // The former leader was lost because this has changed in its memory.
+        if !crate::undo::give_back(row.nr, args[0], result) {
+            crate::stop::diverged_for_good(why::DAMAGED, b.pos, ours);
+        }
+        b.given.store(0, Ordering::Release);
+        return None;
+    }
     accept(b, flight::RETURNED);
     Some(complete_write(row, args, result))
 }
@@ -99,7 +109,8 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
 fn accept(mut b: Here, state: u32) {
     b.flight_nr = b.given_nr;
     b.flight_digest = b.given_digest;
-    b.flight_result = b.given_result;
+    b.flight_result = [b.given_result; 2];
+    b.flight_written = 0;
     b.flight.store(state, Ordering::Release);
     b.given.store(0, Ordering::Release);
 }
@@ -120,7 +131,7 @@ fn complete_write(row: &Row, args: &[u64; 6], mut done: i64) -> i64 {
             break;
         }
         done += more;
-        b.flight_result = done as u64;
+        b.flight_result = [done as u64; 2];
     }
     done
 }

@@ -47,7 +47,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         let child = rpc(number::REAP, &raw mut reap as u64, 0, 0);
         if child != 0 || options & WNOHANG != 0 {
             let result = show(row, &args, child, reap.status as u32);
-            b.flight_result = result as u64;
+            b.flight_result = [result as u64; 2];
             b.flight.store(flight::RETURNED, Ordering::Release);
             return result;
         }

@@ -4,11 +4,13 @@
 
 use crate::gate::real;
 use crate::state::{Here, private};
-use geryon_abi::changes::changes;
 use geryon_abi::layout::{MAX_TAKEN, Taken};
+use geryon_abi::outcome::changes;
 use geryon_abi::record::kind;
 
+const READ: u16 = 0;
 const LSEEK: u16 = 8;
+const READV: u16 = 19;
 const GETDENTS: u16 = 78;
 const GETDENTS64: u16 = 217;
 const SEEK_CUR: u64 = 1;
@@ -42,4 +44,18 @@ fn keep(mut b: Here, k: u8, nr: u16, first: u64, digest: Option<u64>, result: i6
         confirmed: (k == kind::END) as u32,
     };
     b.taken_count += 1;
+}
+
+/// Set the offset of a file back to before a call that has read from it. False where that cannot be done.
+pub fn give_back(nr: u16, fd: u64, result: i64) -> bool {
+    const FSTAT: u64 = 5;
+    const MODE_WORD: usize = 3;
+    const S_IFMT: u64 = 0o170_000;
+    const S_IFREG: u64 = 0o100_000;
+    let mut status = [0u64; 18];
+    let known = real(FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0;
+    if !matches!(nr, READ | READV) || !known || status[MODE_WORD] & S_IFMT != S_IFREG {
+        return false;
+    }
+    real(LSEEK as u64, [fd, -result as u64, SEEK_CUR, 0, 0, 0]) >= 0
 }

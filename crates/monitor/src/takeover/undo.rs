@@ -5,9 +5,9 @@
 use super::Takeover;
 use super::flight::{Call, Legacy};
 use crate::block_field;
-use geryon_abi::changes::changes;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{MAX_TAKEN, Taken, block_address};
+use geryon_abi::outcome::changes;
 use geryon_tracee::{Pid, RemoteMemory};
 use std::collections::HashMap;
 use std::mem::{offset_of, size_of};
@@ -87,6 +87,7 @@ pub(super) fn undo(t: &mut Takeover, cuts: &HashMap<u32, u64>) -> Result<(), Str
                 nr: note.nr,
                 digest: note.digest,
                 result: note.result,
+                written: 0,
             }),
             signals: Vec::new(),
         });
