@@ -1,6 +1,8 @@
 //! What the result of a call says: whether the kernel can have given it at all, and whether the call
 //! has done more than look.
 
+use crate::row::Class;
+
 /// The kernel looks at the lower half of a call's number. A number with this bit above it is no result
 /// (directory offsets have the bit, and more): whoever finds it where a result should be has come by
 /// the `syscall` instruction without executing it.
@@ -47,9 +49,13 @@ pub fn noted(notes: [u64; 2]) -> Result<Option<i64>, ()> {
 
 const FCNTL: u32 = 72;
 
-/// Does an input call that gave this result do more than look?
+/// Does an input call that gave this result do more than look? (What is each replica's own is done by
+/// each.)
 pub fn changes(nr: u32, args: &[u64; 6], result: i64) -> bool {
-    if result < 0 {
+    const WAITS: [u32; 2] = [61, 247];
+    let row = crate::table::row(u64::from(nr));
+    let is_input = row.is_none_or(|r| r.class == Class::Input);
+    if result < 0 || !(is_input || WAITS.contains(&nr)) {
         return false;
     }
     match nr {
@@ -102,6 +108,13 @@ mod tests {
         assert!(changes(0, &[3, 0, 10, 0, 0, 0], 10));
         assert!(!changes(17, &[3, 0, 10, 0, 0, 0], 10));
         assert!(!changes(0, &[3, 0, 10, 0, 0, 0], -11));
+    }
+
+    #[test]
+    fn what_each_replica_does_itself_changes_nothing() {
+        assert!(!changes(202, &[0; 6], 0));
+        assert!(!changes(14, &[0; 6], 0));
+        assert!(changes(61, &[0; 6], 77));
     }
 
     #[test]

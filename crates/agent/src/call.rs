@@ -162,7 +162,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             crate::serial::release(b);
         }
         announce(wait::KERNEL, nr, 0);
-        let mut result = real_blocking(nr, args);
+        let mut result = real_blocking(nr, &args, digest != CONFIRMED);
         announce_end();
         if serial {
             b.flight_written = marshal::written(row, &shown, result, before);

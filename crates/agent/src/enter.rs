@@ -58,7 +58,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     if crate::state::block().suspend != 0 && number != nr::FUTEX && number != nr::RT_SIGRETURN {
         // Inside the original of a hooked function (its clock for a timeout, a yield): how often
         // that asks is each replica's own affair; the function's outcome is what is logged.
-        frame.rax = crate::gate::real_blocking(number, frame.args()) as u64;
+        frame.rax = crate::gate::real_blocking(number, &frame.args(), true) as u64;
         frame.pad = frame.rflags();
         return;
     }

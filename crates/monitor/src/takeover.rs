@@ -416,6 +416,11 @@ impl Takeover {
         }
     }
 
+    /// What the former leader has logged last is in doubt: it is cut off where the survivors stand.
+    pub(crate) fn distrust(&mut self) {
+        self.outvoted = true;
+    }
+
     /// A successor was lost, too: what it had not made its own is still to be taken over.
     fn succeed(&mut self, before: Takeover) {
         self.older.extend(&before.older);

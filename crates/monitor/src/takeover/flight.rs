@@ -43,18 +43,22 @@ struct Noted {
     results: [u64; 2],
 }
 
-/// The places behind the gate's `syscall` instructions where the result is in no note yet.
+/// The places behind the gate's `syscall` instructions where the result is in no note yet: from, to.
 #[derive(Clone, Copy, Debug)]
-struct Gate([u64; 4]);
+struct Gate([[u64; 2]; 2]);
 
 impl Gate {
+    fn contains(self, rip: u64) -> bool {
+        self.0.iter().any(|[from, to]| (*from..=*to).contains(&rip))
+    }
+
     /// The result of the call that was under way, if it has had an effect.
     ///
     /// # Errors
     /// Its two notes differ.
     fn result(self, noted: Noted, rip: u64, rax: i64, nr: u32) -> Result<Option<i64>, ()> {
         let result = match noted.state {
-            flight::BEGUN if self.0.contains(&rip) => Some(rax),
+            flight::BEGUN if self.contains(rip) => Some(rax),
             flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
             _ => None,
         };
@@ -75,11 +79,16 @@ impl Monitor {
         let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
+        let place = |name| self.image.symbol(name);
         let gate = Gate([
-            self.image.symbol("geryon_blocking_end"),
-            self.image.symbol("geryon_flight_returned"),
-            self.image.symbol("geryon_flight_end"),
-            self.image.symbol("geryon_flight_end_returned"),
+            [
+                place("geryon_blocking_end"),
+                place("geryon_flight_returned"),
+            ],
+            [
+                place("geryon_flight_end"),
+                place("geryon_flight_end_returned"),
+            ],
         ]);
         for regs in t.bodies.values() {
             let at = regs.gs_base.wrapping_sub(BLOCKS_BASE);
@@ -227,7 +236,7 @@ mod tests {
             state,
             results: notes,
         };
-        Gate([10, 12, 20, 22]).result(noted, rip, rax, 0)
+        Gate([[10, 12], [20, 22]]).result(noted, rip, rax, 0)
     }
 
     const NONE: [u64; 2] = [NOTHING; 2];
