@@ -93,11 +93,16 @@ impl Monitor {
     fn replaced(&mut self, w: &Wanted, source: usize) {
         self.replicas[w.replica].dropped = false;
         self.replicas[w.replica].replaced += 1;
-        self.journal.tell(&Event::Replaced {
+        let root = self.membership(self.root).map(|(id, _)| &self.groups[&id]);
+        let event = Event::Replaced {
             replica: w.replica,
             source,
+            source_leads: root.is_some_and(|g| g.leader == source),
             pause_us: self.pause.as_micros() as u64,
-        });
+            total_us: w.since.elapsed().as_micros() as u64,
+            pid: root.and_then(|g| g.members[w.replica].pid),
+        };
+        self.journal.tell(&event);
         let whole = self.replicas.iter().filter(|r| !r.dropped).count();
         eprintln!(
             "geryon: replica {} is replaced by a copy of replica {} after {:.1} ms; {whole} replicas again",

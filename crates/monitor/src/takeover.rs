@@ -350,6 +350,8 @@ impl Monitor {
             t.told = true;
             self.journal.tell(&Event::Promoted {
                 replica: t.successor,
+                pid,
+                total_us: t.since.elapsed().as_micros() as u64,
             });
             eprintln!(
                 "geryon: replica {} leads from now on, {:.1} ms after replica {} was lost",
