@@ -30,7 +30,12 @@ const THREADS_MAX: i64 = 500;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Touched memory of the guest in MiB
-    #[arg(long, value_name = "MIB", value_delimiter = ',', default_value = "10,100,1024,4096")]
+    #[arg(
+        long,
+        value_name = "MIB",
+        value_delimiter = ',',
+        default_value = "10,100,1024,4096"
+    )]
     pub sizes: Vec<u32>,
 
     /// Threads of the guest
@@ -39,7 +44,12 @@ pub struct Options {
     pub threads: Vec<u32>,
 
     /// Pages that its memory is in
-    #[arg(long, value_name = "KIND", value_delimiter = ',', default_value = "small,huge")]
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_delimiter = ',',
+        default_value = "small,huge"
+    )]
     pub pages: Vec<Pages>,
 
     /// Kills of each kind

@@ -29,6 +29,8 @@ const WATCH_MS: u64 = 100;
 /// How often one that is to be replaced, or that a verdict is due on, is looked after, in
 /// milliseconds.
 const URGENT_MS: u64 = 1;
+/// How often it is looked how far a takeover has come, in microseconds: nobody leads meanwhile.
+const TAKEOVER_US: u64 = 100;
 /// How long the killed may take to be gone, in seconds.
 const REAP_S: u64 = 10;
 
@@ -151,8 +153,13 @@ impl Monitor {
 
     /// How long nothing has to be done but to serve stops.
     fn patience(&self) -> Duration {
-        let urgent = self.recovers() || self.has_open_verdicts() || self.has_takeovers();
-        let patience = Duration::from_millis(if urgent { URGENT_MS } else { WATCH_MS });
+        let patience = if self.has_takeovers() {
+            Duration::from_micros(TAKEOVER_US)
+        } else if self.recovers() || self.has_open_verdicts() {
+            Duration::from_millis(URGENT_MS)
+        } else {
+            Duration::from_millis(WATCH_MS)
+        };
         self.fault_patience().map_or(patience, |p| p.min(patience))
     }
 
