@@ -159,19 +159,38 @@ pub fn run(case: &Case, scene: Scene, inputs: &Path, seed: u64) -> Result<Killed
     let outcome = run.join().expect("the runner does not panic")?;
     let replaced = Replicas::read(&journal).replaced;
     let wrong = missing.or_else(|| wrong(case, inputs, &outcome, dir.path()));
-    let wrong = wrong.or_else(|| blamed(&journal));
+    let wrong = wrong.or_else(|| blamed(&journal)).or_else(|| {
+        let text = fs::read_to_string(&journal).unwrap_or_default();
+        (replaced > strikes.killed).then(|| format!("too many replacements:\n{text}"))
+    });
     match wrong.or_else(|| left_in_memory(&journal)) {
         None => Ok(Killed {
             killed: strikes.killed,
             replaced,
             files: strikes.files,
         }),
-        Some(what) => Err(format!(
-            "{what}\nafter {} kills, {replaced} replaced; end of stderr:\n{}\nwithout kills: {line}",
-            strikes.killed,
-            tail(&outcome.stderr)
-        )),
+        Some(what) => {
+            let kept = keep(&journal, &outcome);
+            Err(format!(
+                "{what}\nafter {} kills, {replaced} replaced; journal and stderr are in {}; end of stderr:\n{}\nwithout kills: {line}",
+                strikes.killed,
+                kept.display(),
+                tail(&outcome.stderr)
+            ))
+        }
     }
+}
+
+/// What a failed run has said, in a folder that stays.
+fn keep(journal: &Path, outcome: &Outcome) -> PathBuf {
+    let name = journal.parent().and_then(Path::file_name);
+    let name = format!("failed-{}", name.unwrap_or_default().to_string_lossy());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // The failure itself is told in any case.
+    let _ = fs::create_dir_all(&folder);
+    let _ = fs::copy(journal, folder.join("journal"));
+    let _ = fs::write(folder.join("stderr"), &outcome.stderr);
+    folder
 }
 
 /// The command that runs the case.

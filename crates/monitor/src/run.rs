@@ -99,7 +99,7 @@ fn reap() {
             Err(_) => return,
             Ok(Some(Stop::Exited(..) | Stop::Killed(..))) => {}
             Ok(Some(Stop::Event(p, Event::Exit))) => {
-                Stopped(p).resume(0).ok();
+                Stopped(p).let_end().ok();
             }
             Ok(Some(s)) => {
                 // A process born while the others died.
@@ -188,7 +188,7 @@ impl Monitor {
                 return Ok(());
             }
             Stop::Event(_, Event::Exit) if !self.threads.contains_key(&pid) => {
-                Stopped(pid).resume(0).ok();
+                Stopped(pid).let_end().ok();
                 return Ok(());
             }
             _ if !self.threads.contains_key(&pid) => {

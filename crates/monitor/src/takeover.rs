@@ -111,10 +111,10 @@ impl Monitor {
                 if self.processes[&pid].guest.is_none() {
                     self.lost(id, replica, End::Killed(killed));
                 }
-                return Ok(tracee.resume(0)?);
+                return Ok(tracee.let_end()?);
             }
             if !self.has_survivors(id) {
-                return Ok(tracee.resume(0)?);
+                return Ok(tracee.let_end()?);
             }
             self.lost(id, replica, End::Killed(killed));
             let regs = tracee.regs()?;
@@ -123,7 +123,7 @@ impl Monitor {
                 return Ok(());
             }
         }
-        Ok(tracee.resume(0)?)
+        Ok(tracee.let_end()?)
     }
 
     /// The group whose former leader this process is.
@@ -471,7 +471,7 @@ impl Takeover {
     /// Let go of what is left of the former leaders.
     fn bury(&self) {
         for tid in self.bodies.keys().chain(&self.older) {
-            let _ = Stopped(*tid).resume(0);
+            let _ = Stopped(*tid).let_end();
         }
     }
 }
