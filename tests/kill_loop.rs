@@ -32,6 +32,7 @@ const SCENE: Scene = Scene {
     order: "auto",
     every_ms: (500, 2000),
     strikes: usize::MAX - 1,
+    runs: 1,
     choice: Choice::One,
 };
 

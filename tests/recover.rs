@@ -22,6 +22,7 @@ const OFTEN: Scene = Scene {
     order: "serial",
     every_ms: (40, 200),
     strikes: 6,
+    runs: 1,
     choice: Choice::One,
 };
 /// A fault, and another one elsewhere more than a second later.
@@ -29,6 +30,13 @@ const APART: Scene = Scene {
     every_ms: (1050, 1300),
     strikes: 2,
     choice: Choice::Another,
+    ..OFTEN
+};
+/// While the program is still being loaded, and its code rewritten.
+const EARLY: Scene = Scene {
+    every_ms: (0, 60),
+    strikes: 2,
+    runs: 10,
     ..OFTEN
 };
 /// Two at once, of five.
@@ -65,6 +73,8 @@ fn several_faults_are_repaired() {
     let mut verdicts = Verdicts::default();
     let long = blocked(&folders, 16, 90);
     try_case(&long, "apart", APART, &folders, &mut verdicts);
+    let short = blocked(&folders, 10, 10);
+    try_case(&short, "early", EARLY, &folders, &mut verdicts);
     let case = blocked(&folders, 20, 50);
     for (name, choice) in [
         ("two followers at once", Choice::TwoFollowers),
@@ -101,7 +111,7 @@ fn try_case(case: &Case, name: &str, scene: Scene, folders: &Folders, verdicts: 
     }
     let (mut killed, mut replaced, mut failures) = (0, 0, Vec::new());
     for order in ["serial", "clocks"] {
-        for round in 1..=settings::repeat() {
+        for round in 1..=settings::repeat() * scene.runs {
             let seed = u64::from(round) * 7919 + name.len() as u64;
             let scene = Scene { order, ..scene };
             match kills::run(case, scene, &folders.inputs, seed) {

@@ -39,6 +39,8 @@ pub struct Scene {
     pub every_ms: (u64, u64),
     /// Strikes at most.
     pub strikes: usize,
+    /// Runs, each with other moments.
+    pub runs: u32,
     /// How each chooses.
     pub choice: Choice,
 }
