@@ -10,7 +10,7 @@ mod stop;
 pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
-pub use stop::{Event, Pid, Stop, poll_for, wait_any};
+pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 
 use std::io::{Error, Result};
 
