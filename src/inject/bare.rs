@@ -198,6 +198,7 @@ impl Tracer {
                     thread.listen()?;
                 }
             }
+            Stop::Event(_, Event::Exit) => thread.let_end()?,
             _ => thread.resume(0)?,
         }
         Ok(())

@@ -144,6 +144,11 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         }
         return result;
     }
+    if closes(nr) && private().file_maps != 0 && private().replicas > 1 {
+        // Only here, where it is certain that this replica makes the call: its thread may have come
+        // to it as a follower's.
+        crate::memory::await_file_maps();
+    }
     let mut first = true;
     let shown = args;
     let args = ids::translated(row, args);
@@ -191,6 +196,12 @@ fn noted(b: Here, held: i64) -> i64 {
         Err(()) if b.flight_result.contains(&(held as u64)) => held,
         _ => broken(),
     }
+}
+
+/// Calls after which a descriptor may be gone that a follower has yet to map.
+fn closes(nr: u64) -> bool {
+    use crate::enter::nr::{CLOSE, CLOSE_RANGE, DUP2, DUP3};
+    matches!(nr, CLOSE | DUP2 | DUP3 | CLOSE_RANGE)
 }
 
 /// A call begins that must happen exactly once, whatever becomes of this process: the gate notes its

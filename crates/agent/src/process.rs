@@ -262,14 +262,6 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);
 }
 
-/// close, dup2, dup3, close_range: a descriptor may go away that a follower has yet to map.
-pub fn close(frame: &mut Frame, row: &'static Row) {
-    if leads() && private().file_maps != 0 && private().replicas > 1 {
-        await_file_maps();
-    }
-    call::output(frame, row);
-}
-
 /// wait4, waitid: the leader waits; a follower then reaps its own copy of that child.
 pub fn wait(frame: &mut Frame, row: &'static Row) {
     /// The child is gone (not just stopped or continued).

@@ -14,7 +14,12 @@ use std::time::{Duration, Instant};
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// The program's exec: its replicas are let go. Time counts from here.
-    Start,
+    Start {
+        /// CLOCK_MONOTONIC at that moment.
+        clock_us: u64,
+        /// Their processes, the leader's first.
+        pids: Vec<i32>,
+    },
     /// A fault was made (`--fault`).
     FaultInjected {
         /// In which replica.
@@ -48,13 +53,24 @@ pub enum Event {
         replica: usize,
         /// Of whom it is a copy.
         source: usize,
+        /// That one leads, too.
+        source_leads: bool,
         /// How long its source stood still.
         pause_us: u64,
+        /// Since it was found missing, or free again after a takeover.
+        total_us: u64,
+        /// Its process in the group that goes on for longest: that of the program that was launched.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pid: Option<i32>,
     },
     /// A follower has become the leader.
     Promoted {
         /// Which.
         replica: usize,
+        /// Its process.
+        pid: i32,
+        /// Since the former leader was found missing.
+        total_us: u64,
     },
     /// The run was stopped, with a report.
     Stopped {
@@ -118,10 +134,11 @@ impl Journal {
     }
 
     /// The program's first instruction comes next.
-    pub fn start(&mut self) {
+    pub fn start(&mut self, pids: Vec<i32>) {
         if self.start.is_none() {
             self.start = Some(Instant::now());
-            self.tell(&Event::Start);
+            let clock_us = monotonic_us();
+            self.tell(&Event::Start { clock_us, pids });
         }
     }
 
@@ -179,6 +196,17 @@ impl Journal {
     }
 }
 
+/// Since the machine's start, so that others can compare their times with the journal's.
+fn monotonic_us() -> u64 {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes `t`, which outlives the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    t.tv_sec as u64 * 1_000_000 + t.tv_nsec as u64 / 1000
+}
+
 /// As a shell has it.
 fn status(outcome: Option<Outcome>) -> i32 {
     const OWN_FAILURE: i32 = 125;
@@ -203,7 +231,14 @@ mod tests {
             })
             .expect("a line")
         };
-        assert_eq!(line(Event::Start), r#"{"t_us":7,"event":"start"}"#);
+        let start = Event::Start {
+            clock_us: 5,
+            pids: vec![8, 9],
+        };
+        assert_eq!(
+            line(start),
+            r#"{"t_us":7,"event":"start","clock_us":5,"pids":[8,9]}"#
+        );
         let seen = Event::FaultSeen {
             replica: None,
             why: "a \"b\"".into(),
@@ -215,11 +250,14 @@ mod tests {
         let replaced = Event::Replaced {
             replica: 1,
             source: 2,
+            source_leads: false,
             pause_us: 3,
+            total_us: 4,
+            pid: Some(5),
         };
         assert_eq!(
             line(replaced),
-            r#"{"t_us":7,"event":"replaced","replica":1,"source":2,"pause_us":3}"#
+            r#"{"t_us":7,"event":"replaced","replica":1,"source":2,"source_leads":false,"pause_us":3,"total_us":4,"pid":5}"#
         );
     }
 
@@ -237,7 +275,11 @@ mod tests {
             Some("1 fault seen, 0 replicas replaced, 0 promotions")
         );
         journal.tell(&seen);
-        journal.tell(&Event::Promoted { replica: 1 });
+        journal.tell(&Event::Promoted {
+            replica: 1,
+            pid: 5,
+            total_us: 4,
+        });
         assert_eq!(
             journal.summary().as_deref(),
             Some("2 faults seen, 0 replicas replaced, 1 promotion")

@@ -12,6 +12,7 @@ pub(crate) use thread::restartable;
 use crate::journal::Event;
 use crate::state::{Group, GroupId, Monitor};
 use anyhow::Result;
+use geryon_tracee::Pid;
 use std::time::{Duration, Instant};
 
 /// A replica that is not replaced by then (its source was never in a state to be copied) is done without.
@@ -93,11 +94,16 @@ impl Monitor {
     fn replaced(&mut self, w: &Wanted, source: usize) {
         self.replicas[w.replica].dropped = false;
         self.replicas[w.replica].replaced += 1;
-        self.journal.tell(&Event::Replaced {
+        let root = self.membership(self.root).map(|(id, _)| &self.groups[&id]);
+        let event = Event::Replaced {
             replica: w.replica,
             source,
+            source_leads: root.is_some_and(|g| g.leader == source),
             pause_us: self.pause.as_micros() as u64,
-        });
+            total_us: w.since.elapsed().as_micros() as u64,
+            pid: root.and_then(|g| g.members[w.replica].pid),
+        };
+        self.journal.tell(&event);
         let whole = self.replicas.iter().filter(|r| !r.dropped).count();
         eprintln!(
             "geryon: replica {} is replaced by a copy of replica {} after {:.1} ms; {whole} replicas again",
@@ -117,14 +123,28 @@ impl Monitor {
         found
     }
 
+    /// Does a process of a replica that was taken out still do anything? The kernel may be long in
+    /// freeing the memory of one that does not.
+    fn has_remains(&self, replica: usize) -> bool {
+        let left: Vec<Pid> = self
+            .processes
+            .iter()
+            .filter(|(pid, p)| {
+                let g = p.group.and_then(|g| self.groups.get(&g));
+                p.replica == replica && g.is_none_or(|g| g.members[replica].pid != Some(**pid))
+            })
+            .map(|(pid, _)| *pid)
+            .collect();
+        !left.is_empty()
+            && self
+                .threads
+                .values()
+                .any(|t| left.contains(&t.pid) && !t.ends)
+    }
+
     /// In every group that lacks it.
     fn try_replace(&mut self, replica: usize) -> Result<Attempt> {
-        if self.processes.values().any(|p| {
-            p.replica == replica
-                && p.group
-                    .and_then(|g| self.groups.get(&g))
-                    .is_none_or(|g| g.members[replica].pid.is_none())
-        }) {
+        if self.has_remains(replica) {
             return Ok(Attempt::Later("its processes are not gone yet".into()));
         }
         let groups = self.lacking(replica);

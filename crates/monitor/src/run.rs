@@ -29,6 +29,8 @@ const WATCH_MS: u64 = 100;
 /// How often one that is to be replaced, or that a verdict is due on, is looked after, in
 /// milliseconds.
 const URGENT_MS: u64 = 1;
+/// How often it is looked how far a takeover has come, in microseconds: nobody leads meanwhile.
+const TAKEOVER_US: u64 = 100;
 /// How long the killed may take to be gone, in seconds.
 const REAP_S: u64 = 10;
 
@@ -97,7 +99,7 @@ fn reap() {
             Err(_) => return,
             Ok(Some(Stop::Exited(..) | Stop::Killed(..))) => {}
             Ok(Some(Stop::Event(p, Event::Exit))) => {
-                Stopped(p).resume(0).ok();
+                Stopped(p).let_end().ok();
             }
             Ok(Some(s)) => {
                 // A process born while the others died.
@@ -151,8 +153,13 @@ impl Monitor {
 
     /// How long nothing has to be done but to serve stops.
     fn patience(&self) -> Duration {
-        let urgent = self.recovers() || self.has_open_verdicts() || self.has_takeovers();
-        let patience = Duration::from_millis(if urgent { URGENT_MS } else { WATCH_MS });
+        let patience = if self.has_takeovers() {
+            Duration::from_micros(TAKEOVER_US)
+        } else if self.recovers() || self.has_open_verdicts() {
+            Duration::from_millis(URGENT_MS)
+        } else {
+            Duration::from_millis(WATCH_MS)
+        };
         self.fault_patience().map_or(patience, |p| p.min(patience))
     }
 
@@ -181,7 +188,7 @@ impl Monitor {
                 return Ok(());
             }
             Stop::Event(_, Event::Exit) if !self.threads.contains_key(&pid) => {
-                Stopped(pid).resume(0).ok();
+                Stopped(pid).let_end().ok();
                 return Ok(());
             }
             _ if !self.threads.contains_key(&pid) => {

@@ -80,7 +80,11 @@ impl Monitor {
 
     /// A thread is about to end.
     pub(crate) fn on_exit(&mut self, tid: Pid) -> Result<()> {
-        let pid = self.threads[&tid].pid;
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return Ok(());
+        };
+        thread.ends = true;
+        let pid = thread.pid;
         let tracee = Stopped(tid);
         if let Some(body) = self.body(pid) {
             let regs = tracee.regs()?;
@@ -91,14 +95,26 @@ impl Monitor {
             return Ok(());
         }
         let killed = tracee.event_message()? as i32 & 0x7f;
+        let member = self.membership(pid).filter(|(id, replica)| {
+            let members = self.groups.get(id).map(|g| &g.members);
+            members.is_some_and(|m| m[*replica].pid == Some(pid))
+        });
         if killed != 0
-            && let Some((id, replica)) = self.membership(pid)
-            && self.leads(id, replica)
+            && let Some((id, replica)) = member
             && !self.ends(id)
-            && self.has_survivors(id)
             && self.outcome.is_none()
             && self.options.on_divergence != OnDivergence::Stop
         {
+            if !self.leads(id, replica) {
+                // Its memory is freed yet, which may take long: nobody is to wait for that.
+                if self.processes[&pid].guest.is_none() {
+                    self.lost(id, replica, End::Killed(killed));
+                }
+                return Ok(tracee.let_end()?);
+            }
+            if !self.has_survivors(id) {
+                return Ok(tracee.let_end()?);
+            }
             self.lost(id, replica, End::Killed(killed));
             let regs = tracee.regs()?;
             if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
@@ -106,7 +122,7 @@ impl Monitor {
                 return Ok(());
             }
         }
-        Ok(tracee.resume(0)?)
+        Ok(tracee.let_end()?)
     }
 
     /// The group whose former leader this process is.
@@ -238,7 +254,7 @@ impl Monitor {
         progress.max().map(|(_, r)| r)
     }
 
-    /// Get on with all takeovers.
+    /// Get on with all takeovers, as far as they can.
     pub(crate) fn take_over(&mut self) {
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
@@ -246,7 +262,14 @@ impl Monitor {
                 continue;
             };
             // What goes wrong with a process that is just ending is looked at again.
-            let over = self.advance(id, &mut t).unwrap_or(false);
+            let mut over = false;
+            loop {
+                let before = t.stage;
+                over |= self.advance(id, &mut t).unwrap_or(false);
+                if over || t.stage == before || self.outcome.is_some() {
+                    break;
+                }
+            }
             if let Some(g) = self.groups.get_mut(&id)
                 && !over
             {
@@ -349,6 +372,8 @@ impl Monitor {
             t.told = true;
             self.journal.tell(&Event::Promoted {
                 replica: t.successor,
+                pid,
+                total_us: t.since.elapsed().as_micros() as u64,
             });
             eprintln!(
                 "geryon: replica {} leads from now on, {:.1} ms after replica {} was lost",
@@ -448,7 +473,7 @@ impl Takeover {
     /// Let go of what is left of the former leaders.
     fn bury(&self) {
         for tid in self.bodies.keys().chain(&self.older) {
-            let _ = Stopped(*tid).resume(0);
+            let _ = Stopped(*tid).let_end();
         }
     }
 }

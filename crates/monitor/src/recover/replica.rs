@@ -1,7 +1,7 @@
 //! One process of the missing replica: an injected fork of its source's process, then its threads.
 
-use super::Attempt;
 use super::thread::{State, restartable};
+use super::{Attempt, demote};
 use crate::maps::AddressSpace;
 use crate::state::{GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
@@ -116,7 +116,6 @@ impl Monitor {
         halted: &[Pid],
         since: Instant,
     ) -> Result<Option<Attempt>> {
-        let shared = shared_memory(pid)?;
         self.memory(pid)?;
         let memory = self.processes[&pid].memory.as_ref();
         let memory = memory.context("its source's memory")?;
@@ -132,12 +131,6 @@ impl Monitor {
                 }
             }
         }
-        if shared {
-            self.release(halted);
-            return Ok(Some(Attempt::Never(
-                "its source has memory that several processes share".into(),
-            )));
-        }
         // The first thread, so that the copy's first is its copy, too.
         states.sort_by_key(|s| (s.tid != pid, s.tid));
         if states.first().is_none_or(|s| s.tid != pid) {
@@ -147,32 +140,46 @@ impl Monitor {
             )));
         }
         let files = led || read32(memory, private_field!(shares_files))? != 0;
-        let copy = self.fork(&states[0], files)?;
-        let seated = RemoteMemory::open(copy)
-            .map_err(anyhow::Error::from)
-            .and_then(|memory| {
-                if led {
-                    let living: Vec<u64> = states.iter().map(|s| s.block).collect();
-                    self.demote(id, &memory, &living)?;
-                }
-                self.take_seat(id, replica, source, &memory)?;
-                Ok(memory)
-            });
-        // The end of the pause.
+        let places = self.places(id, memory, led)?;
+        self.take_seat(id, replica, source, &places, memory)?;
+        let copy = match self.fork(&states[0], files) {
+            Ok(copy) => copy,
+            Err(e) => {
+                self.leave_seat(id, replica);
+                return Err(e);
+            }
+        };
+        // The end of the pause: what is done from here on the source need not wait for.
         self.release(halted);
         self.pause = since.elapsed();
-        let made = seated.and_then(|m| Ok((self.complete(&states, copy, &m)?, m)));
-        let (threads, memory) = match made {
-            Ok(made) => made,
-            Err(e) => {
-                geryon_tracee::kill(copy, libc::SIGKILL);
-                if let Some(g) = self.groups.get(&id) {
-                    g.segment.leave_seat(replica);
+        let living: Vec<u64> = states.iter().map(|s| s.block).collect();
+        let made = settle(copy)
+            .and_then(|()| RemoteMemory::open(copy))
+            .map_err(anyhow::Error::from)
+            .and_then(|m| {
+                if shared_memory(copy)? {
+                    return Ok(None);
                 }
+                if led {
+                    demote::memory(&m, &places, &living)?;
+                }
+                m.write(private_field!(replica), &(replica as u32).to_le_bytes())?;
+                Ok(Some((self.complete(&states, copy, &m)?, m)))
+            });
+        let (threads, memory) = match made {
+            Ok(Some(made)) => made,
+            unmade => {
+                geryon_tracee::kill(copy, libc::SIGKILL);
+                self.leave_seat(id, replica);
                 // It is known, so that its end is waited for.
                 self.processes.insert(copy, Process::new(replica));
                 self.threads.insert(copy, Thread::of(copy));
-                return Ok(Some(Attempt::Later(format!("{e:#}"))));
+                return Ok(Some(match unmade {
+                    Err(e) => Attempt::Later(format!("{e:#}")),
+                    Ok(_) => {
+                        Attempt::Never("its source has memory that several processes share".into())
+                    }
+                }));
             }
         };
         for tid in &threads {
@@ -198,7 +205,7 @@ impl Monitor {
         Ok(None)
     }
 
-    /// Fork the halted process. The copy, of one thread, is left stopped.
+    /// Fork the halted process. The copy, of one thread, comes to its first stop.
     fn fork(&self, first: &State, shares_files: bool) -> Result<Pid> {
         let gate = self.image.symbol("geryon_blocking_syscall");
         let flags = if shares_files {
@@ -217,8 +224,23 @@ impl Monitor {
                 std::io::Error::from_raw_os_error(-copy as i32)
             );
         }
-        settle(copy as Pid)?;
         Ok(copy as Pid)
+    }
+
+    /// Where a copy of the process stands in every ring that is in use.
+    fn places(&self, id: GroupId, memory: &RemoteMemory, led: bool) -> Result<Vec<Place>> {
+        let Some(g) = self.groups.get(&id) else {
+            bail!("the group has ended");
+        };
+        let used = |slot: &usize| g.segment.ring(*slot).head.load(Ordering::Acquire) != 0;
+        let place = |slot| Ok(Place::read(slot, memory, led)?);
+        (0..MAX_THREADS).filter(used).map(place).collect()
+    }
+
+    fn leave_seat(&self, id: GroupId, replica: usize) {
+        if let Some(g) = self.groups.get(&id) {
+            g.segment.leave_seat(replica);
+        }
     }
 
     /// The copy stands in every ring where its source stands: nothing that it has still to read is
@@ -228,26 +250,17 @@ impl Monitor {
         id: GroupId,
         replica: usize,
         source: usize,
+        places: &[Place],
         memory: &RemoteMemory,
     ) -> Result<()> {
         let Some(g) = self.groups.get(&id) else {
             bail!("the group has ended");
         };
-        let own = (replica as u32).to_le_bytes();
-        memory.write(private_field!(replica), &own)?;
-        for slot in 0..MAX_THREADS {
-            let ring = g.segment.ring(slot);
-            if ring.head.load(Ordering::Acquire) == 0 {
-                continue;
-            }
-            let block = block_address(slot);
+        for p in places {
+            let ring = g.segment.ring(p.slot);
             let line = &ring.followers[replica];
-            line.tail
-                .store(memory.word(block + block_field!(pos))?, Ordering::SeqCst);
-            line.ack.store(
-                memory.word(block + block_field!(verified))?,
-                Ordering::SeqCst,
-            );
+            line.tail.store(p.pos, Ordering::SeqCst);
+            line.ack.store(p.verified, Ordering::SeqCst);
             let bit = 1 << source;
             if ring.follower_sleeps.load(Ordering::SeqCst) & bit != 0 {
                 ring.follower_sleeps
@@ -277,6 +290,37 @@ impl Monitor {
             s.put(*tid, *tid == copy, &self.image, memory)?;
         }
         Ok(threads)
+    }
+}
+
+/// Where a copy stands in one ring.
+pub(super) struct Place {
+    /// Thread group.
+    pub slot: usize,
+    /// Position.
+    pub pos: u64,
+    /// Up to where it has confirmed.
+    verified: u64,
+}
+
+impl Place {
+    /// `led`: the block is a leader's, and the copy is to follow.
+    fn read(slot: usize, memory: &RemoteMemory, led: bool) -> std::io::Result<Place> {
+        let field = |at: u64| memory.word(block_address(slot) + at);
+        let mut pos = field(block_field!(pos))?;
+        if led && field(block_field!(repeatable))? as u32 != 0 {
+            pos = field(block_field!(call_start))?;
+        }
+        let verified = if led {
+            pos
+        } else {
+            field(block_field!(verified))?
+        };
+        Ok(Place {
+            slot,
+            pos,
+            verified,
+        })
     }
 }
 

@@ -40,8 +40,10 @@ impl Monitor {
         let own = std::process::id().to_string();
         for pid in &self.early {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            let parent = status.lines().find_map(|l| l.strip_prefix("PPid:"));
-            if parent.is_some_and(|p| p.trim() == own) {
+            let field = |name| status.lines().find_map(|l| l.strip_prefix(name));
+            // A thread of a process that lives, whose own parent has ended, is none.
+            let is_process = field("Tgid:").is_some_and(|t| t.trim() == pid.to_string());
+            if is_process && field("PPid:").is_some_and(|p| p.trim() == own) {
                 kill(*pid, libc::SIGKILL);
             }
         }

@@ -114,7 +114,8 @@ impl Monitor {
         let members: Vec<(usize, Pid)> = group.living().collect();
         self.groups.insert(id, group);
         for (_, p) in members {
-            Stopped(p).resume(0)?;
+            // One that was killed meanwhile reports its end.
+            Stopped(p).resume(0).ok();
         }
         Ok(())
     }

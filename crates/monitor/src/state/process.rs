@@ -58,6 +58,8 @@ impl Process {
 pub struct Thread {
     /// Its process.
     pub pid: Pid,
+    /// It has come to its end: it executes nothing any more, and is still there.
+    pub ends: bool,
     /// It was stopped by a signal for job control.
     pub listens: bool,
     /// The signal that the monitor itself has sent it, to be shown with this siginfo.
