@@ -607,7 +607,7 @@ fn journal_of_a_quiet_run() {
 fn outvoted_replica_is_replaced() {
     let flags = ["--sabotage", "1:content:1", "--on-divergence", "replace"];
     let (outcome, journal) = journalled(&flags, "echo one; sleep 1; echo two");
-    let summary = "geryon: 1 fault seen, 1 replica replaced, 0 promotions";
+    let summary = "geryon: 1 fault seen, 1 replica replaced, 0 promotions, 0 given up,";
     says(&outcome, 0, &["is replaced by a copy of replica", summary]);
     assert_eq!(stdout(&outcome), "one\ntwo\n");
     assert_eq!(
@@ -623,10 +623,14 @@ fn outvoted_replica_is_dropped() {
     says(
         &outcome,
         0,
-        &["going on with 2 replicas", "1 fault seen, 0"],
+        &[
+            "going on with 2 replicas",
+            "1 fault seen, 0 replicas replaced, 0 promotions, 1 given up",
+        ],
     );
     assert_eq!(stdout(&outcome), "one\ntwo\n");
-    assert_eq!(events(&journal), ["start", "fault-seen", "dropped", "end"]);
+    let expected = ["start", "fault-seen", "dropped", "given-up", "end"];
+    assert_eq!(events(&journal), expected);
 }
 
 #[test]

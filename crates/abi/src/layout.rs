@@ -304,6 +304,8 @@ pub struct Private {
     pub sabotage: u32,
     /// The logged call (counted over the process) at which to do it.
     pub sabotage_at: u64,
+    /// 0, or one more than the core on which it is done, at each call from then on.
+    pub sabotage_core: u32,
     /// Logged calls of the process so far (leader's count in the leader).
     pub calls: AtomicU64,
     /// Relocated originals of the hooked functions, by hook id; 0 when not present.

@@ -9,11 +9,24 @@ use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{MAX_THREADS, block_address, touches_reserved};
 use geryon_tracee::{Pid, RemoteMemory, Stopped, settle};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Monitor {
-    /// Make the replica's member of a group anew.
+    /// Make the replica's member of a group anew. How long its source stood still is counted.
     pub(super) fn replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
+        let since = Instant::now();
+        self.pause = Duration::ZERO;
+        let attempt = self.try_replace_in(id, replica);
+        let stood = match self.pause {
+            // Nothing was copied: it was let go at the end.
+            Duration::ZERO => since.elapsed(),
+            pause => pause,
+        };
+        self.journal.stood(stood);
+        attempt
+    }
+
+    fn try_replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
         let Some((source, pid)) = self.source(id) else {
             return Ok(self.without_source(id, replica));
         };
@@ -148,6 +161,7 @@ impl Monitor {
         }
         let files = led || read32(memory, private_field!(shares_files))? != 0;
         let copy = self.fork(&states[0], files)?;
+        self.confine(replica, source, copy);
         let seated = RemoteMemory::open(copy)
             .map_err(anyhow::Error::from)
             .and_then(|memory| {
@@ -155,6 +169,7 @@ impl Monitor {
                     let living: Vec<u64> = states.iter().map(|s| s.block).collect();
                     self.demote(id, &memory, &living)?;
                 }
+                self.sabotage(replica, &memory)?;
                 self.take_seat(id, replica, source, &memory)?;
                 Ok(memory)
             });
@@ -193,6 +208,9 @@ impl Monitor {
             g.members[replica].missed = 0;
             g.areas.copied(source, replica);
             g.segment.join(replica);
+        }
+        if self.options.eager_copy {
+            self.begin_unsharing(replica, copy);
         }
         self.release(&threads);
         Ok(None)

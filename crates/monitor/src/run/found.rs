@@ -4,11 +4,13 @@
 use super::is_gone;
 use crate::code::{self, Areas, Target};
 use crate::maps::AddressSpace;
+use crate::options::Sabotage;
 use crate::private_field;
 use crate::segment::Segment;
 use crate::setup::{Identity, Installer};
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use anyhow::Result;
+use geryon_abi::layout::sabotage;
 use geryon_tracee::{Pid, RemoteMemory, Stopped};
 use std::sync::atomic::Ordering;
 
@@ -88,6 +90,9 @@ impl Monitor {
             p.group = Some(id);
             p.memory = Some(memory);
         }
+        for (r, copy) in group.followers() {
+            self.confine(r, leader, copy);
+        }
         for r in stillborn {
             self.replicas[r].dropped = true;
             self.want(r);
@@ -119,21 +124,34 @@ impl Monitor {
         Ok(())
     }
 
-    /// Tell the agent that a test has chosen which fault it is to make.
+    /// Tell the agents whether a test has chosen a fault for them to make.
     fn apply_sabotage(&self, group: &Group) -> Result<()> {
-        let Some(s) = self.options.sabotage else {
-            return Ok(());
+        for (r, p) in group.living() {
+            if let Some(m) = self.processes.get(&p).and_then(|p| p.memory.as_ref()) {
+                self.sabotage(r, m)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for one replica, whose memory may be a copy of another one's.
+    pub(crate) fn sabotage(&self, replica: usize, memory: &RemoteMemory) -> Result<()> {
+        let mine = self
+            .options
+            .sabotage
+            .iter()
+            .find(|s| s.replica as usize == replica);
+        // One that was made, and repaired, is not made again.
+        let due = |s: &&Sabotage| {
+            s.core.is_some() || self.replicas[replica].replaced == 0 && !self.is_dropped(replica)
         };
-        if self.replicas[s.replica as usize % self.replicas.len()].replaced != 0 {
-            // It was made, and repaired.
-            return Ok(());
-        }
-        let member = group.members.get(s.replica as usize).and_then(|m| m.pid);
-        let process = member.and_then(|p| self.processes.get(&p));
-        if let Some(m) = process.and_then(|p| p.memory.as_ref()) {
-            m.write(private_field!(sabotage), &s.what.to_le_bytes())?;
-            m.set_word(private_field!(sabotage_at), s.at)?;
-        }
+        let mine = mine.filter(due);
+        let what = mine.map_or(sabotage::NONE, |s| s.what);
+        // 0: on any.
+        let core = mine.and_then(|s| s.core).map_or(0, |c| c + 1);
+        memory.write(private_field!(sabotage), &what.to_le_bytes())?;
+        memory.write(private_field!(sabotage_core), &core.to_le_bytes())?;
+        memory.set_word(private_field!(sabotage_at), mine.map_or(0, |s| s.at))?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::report::words::signal_name;
 use crate::state::{Crash, GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, block_address, wait};
-use geryon_tracee::{Pid, Stopped, kill};
+use geryon_tracee::{Pid, Stopped, core_of, kill};
 use geryon_vote::is_majority;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -204,6 +204,8 @@ impl Monitor {
             text,
             backtrace,
             certain: true,
+            cores: core_of(crash.tid).into_iter().collect(),
+            own_fault: true,
         });
     }
 
