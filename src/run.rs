@@ -4,7 +4,9 @@ use crate::{OWN_FAILURE, program, streams};
 use clap::ValueEnum;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
 use geryon_fault::Fault;
-use geryon_monitor::{OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify};
+use geryon_monitor::{
+    Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,8 +48,8 @@ pub struct Args {
     /// Do not rewrite code: every call traps (slow; for comparison and for finding faults).
     #[arg(long, hide = true)]
     no_patch: bool,
-    /// Make one replica misbehave at an output call: REPLICA:KIND:N; or at each from the N-th on, on
-    /// one core: REPLICA:KIND:N:CORE (for tests).
+    /// Make one replica misbehave at an output call: REPLICA:KIND:N; or at each from the N-th on,
+    /// on one core, and so many of its copies, too: REPLICA:KIND:N:CORE:TIMES (for tests).
     #[arg(long, hide = true, value_parser = parse_sabotage)]
     sabotage: Vec<Sabotage>,
     /// The program and its arguments.
@@ -94,8 +96,8 @@ fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
     let parts: Vec<&str> = text.split(':').collect();
     let (replica, what, at, core) = match parts[..] {
         [replica, what, at] => (replica, what, at, None),
-        [replica, what, at, core] => (replica, what, at, Some(core)),
-        _ => return Err("expected REPLICA:KIND:N or REPLICA:KIND:N:CORE".into()),
+        [replica, what, at, core, times] => (replica, what, at, Some((core, times))),
+        _ => return Err("expected REPLICA:KIND:N or REPLICA:KIND:N:CORE:TIMES".into()),
     };
     let what = match what {
         "argument" => sabotage::ARGUMENT,
@@ -110,13 +112,18 @@ fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
         .parse()
         .map_err(|_| "REPLICA is a number, counted from 0")?;
     let at = at.parse().map_err(|_| "N is a number, counted from 1")?;
-    let core = core.map(str::parse).transpose();
-    let core = core.map_err(|_| "CORE is a number, counted from 0")?;
+    let number = |n: &str| n.parse().map_err(|_| "CORE (or any) and TIMES are numbers");
+    let (often, times) = match core {
+        None => (Often::Once, 1),
+        Some(("any", times)) => (Often::Always, number(times)?),
+        Some((core, times)) => (Often::OnCore(number(core)?), number(times)?),
+    };
     Ok(Sabotage {
         replica,
         what,
         at,
-        core,
+        often,
+        times,
     })
 }
 

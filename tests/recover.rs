@@ -6,9 +6,12 @@ mod guest;
 #[allow(dead_code)] // the smaller inputs are for repetitions of the real programs
 #[path = "support/inputs.rs"]
 mod inputs;
+#[path = "support/replicas.rs"]
+mod replicas;
 #[allow(dead_code)] // numbers of replicas and differences matter to the other tests only
 mod support;
 
+use replicas::{MARK, built, count, replicas};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,8 +23,6 @@ use support::{Ended, Load, Outcome, Program, TempDir, Verdicts, settings, tail};
 const LIMIT_S: u64 = 120;
 /// How long a replacement may take before the next kill comes all the same.
 const REPLACED_S: u64 = 10;
-/// The processes of a run carry this variable.
-const MARK: &str = "RECOVER_TEST_RUN";
 /// Kills in one run at most.
 const KILLS: usize = 6;
 
@@ -99,17 +100,6 @@ fn cases(inputs: &Path, guests: &Path) -> Vec<Case> {
     ]
 }
 
-fn built(name: &str, out: &Path) -> PathBuf {
-    fs::create_dir_all(out).expect("target/guests can be made");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
-    let (found, headers) = guest::find(&folder);
-    let guest = found.into_iter().flatten().find(|g| g.name == name);
-    guest
-        .expect("the guest is there")
-        .build(out, headers)
-        .expect("it builds")
-}
-
 /// One run with kills; how many there were, and how many replacements.
 fn killed(case: &Case, inputs: &Path, order: &str, seed: u64) -> Result<(usize, usize), String> {
     let dir = TempDir::new();
@@ -168,34 +158,6 @@ fn kill_replicas(mark: &str, journal: &Path, seed: u64, ended: impl Fn() -> bool
         kills += 1;
     }
     kills
-}
-
-/// How often an event stands in the journal so far.
-fn count(journal: &Path, event: &str) -> usize {
-    let wanted = format!("\"event\":\"{event}\"");
-    let text = fs::read_to_string(journal).unwrap_or_default();
-    text.lines().filter(|l| l.contains(&wanted)).count()
-}
-
-/// The marked processes but for Geryon, which is the oldest.
-fn replicas(mark: &str) -> Vec<u32> {
-    let wanted = format!("{MARK}={mark}");
-    let mut all: Vec<(u64, u32)> = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
-            continue;
-        };
-        let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-        if !environ.split(|b| *b == 0).any(|v| v == wanted.as_bytes()) {
-            continue;
-        }
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let rest = stat.rsplit_once(')').map_or("", |r| r.1);
-        let started = rest.split_whitespace().nth(19).and_then(|v| v.parse().ok());
-        all.extend(started.map(|s: u64| (s, pid)));
-    }
-    all.sort_unstable();
-    all.into_iter().skip(1).map(|(_, pid)| pid).collect()
 }
 
 /// What is wrong with an outcome.

@@ -25,8 +25,9 @@ fn count(frame: &mut Frame, row: &Row) {
     let p = private();
     let nth = p.calls.fetch_add(1, Ordering::Relaxed) + 1;
     let due = match p.sabotage_core {
-        0 => nth == p.sabotage_at,
-        core => nth >= p.sabotage_at && this_core() == core - 1,
+        what::ONCE => nth == p.sabotage_at,
+        what::ALWAYS => nth >= p.sabotage_at,
+        core => nth >= p.sabotage_at && this_core() == core,
     };
     if !due {
         return;

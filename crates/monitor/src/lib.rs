@@ -22,5 +22,5 @@ mod takeover;
 mod verdict;
 mod watch;
 
-pub use options::{OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify};
+pub use options::{Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify};
 pub use run::run;

@@ -124,9 +124,21 @@ pub struct Sabotage {
     pub what: u32,
     /// At which output call, counted from 1.
     pub at: u64,
-    /// Only on this core, at each output call from then on, and in each copy that takes the replica's
-    /// place: a core that is broken.
-    pub core: Option<u32>,
+    /// How often.
+    pub often: Often,
+    /// So many copies that take its place one after the other, the first one included, do it.
+    pub times: u32,
+}
+
+/// How often a sabotaged replica misbehaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Often {
+    /// At one output call.
+    Once,
+    /// At each from then on that is made on this core: it is broken.
+    OnCore(u32),
+    /// At each from then on.
+    Always,
 }
 
 /// One run.

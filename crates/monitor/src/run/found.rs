@@ -4,7 +4,7 @@
 use super::is_gone;
 use crate::code::{self, Areas, Target};
 use crate::maps::AddressSpace;
-use crate::options::Sabotage;
+use crate::options::{Often, Sabotage};
 use crate::private_field;
 use crate::segment::Segment;
 use crate::setup::{Identity, Installer};
@@ -141,14 +141,16 @@ impl Monitor {
             .sabotage
             .iter()
             .find(|s| s.replica as usize == replica);
-        // One that was made, and repaired, is not made again.
-        let due = |s: &&Sabotage| {
-            s.core.is_some() || self.replicas[replica].replaced == 0 && !self.is_dropped(replica)
-        };
+        // Its copy is the next one.
+        let before = self.replicas[replica].replaced + u32::from(self.is_dropped(replica));
+        let due = |s: &&Sabotage| before < s.times;
         let mine = mine.filter(due);
         let what = mine.map_or(sabotage::NONE, |s| s.what);
-        // 0: on any.
-        let core = mine.and_then(|s| s.core).map_or(0, |c| c + 1);
+        let core = match mine.map_or(Often::Once, |s| s.often) {
+            Often::Once => sabotage::ONCE,
+            Often::OnCore(core) => core,
+            Often::Always => sabotage::ALWAYS,
+        };
         memory.write(private_field!(sabotage), &what.to_le_bytes())?;
         memory.write(private_field!(sabotage_core), &core.to_le_bytes())?;
         memory.set_word(private_field!(sabotage_at), mine.map_or(0, |s| s.at))?;
