@@ -7,14 +7,12 @@ mod command;
 #[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only
 mod support;
 
-use command::{
-    events, file, geryon, journalled, program, run, says, shell, stderr, stdout, with_binary,
-};
+use command::{events, file, geryon, journalled, program, run, says, shell, stderr, stdout};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::{Ended, Outcome, Program, TempDir, quoted, settings, tail};
+use support::{Ended, Outcome, TempDir, quoted, settings};
 
 /// Usage errors.
 const USAGE: i32 = 2;

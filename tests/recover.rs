@@ -13,7 +13,7 @@ mod support;
 
 use replicas::{MARK, built, count, replicas};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};

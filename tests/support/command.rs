@@ -48,7 +48,7 @@ pub fn shell(script: &str) -> Outcome {
     run(&with_binary(program(dir.path(), &["sh", "-c", script])))
 }
 
-pub fn with_binary(mut program: Program) -> Program {
+fn with_binary(mut program: Program) -> Program {
     program.env.insert("G".into(), settings::geryon());
     program
 }

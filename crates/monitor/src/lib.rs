@@ -23,4 +23,5 @@ mod verdict;
 mod watch;
 
 pub use options::{Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify};
+pub use recover::can_populate;
 pub use run::run;

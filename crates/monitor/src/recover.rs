@@ -9,7 +9,8 @@ mod place;
 mod replica;
 mod thread;
 
-pub(crate) use eager::{Unsharing, can_populate};
+pub(crate) use eager::Unsharing;
+pub use eager::can_populate;
 pub(crate) use thread::restartable;
 
 use crate::journal::Event;

@@ -35,7 +35,7 @@ pub struct Unsharing {
     left: u64,
 }
 
-/// Does the kernel know the call?
+/// Can a copy be given pages of its own: does the kernel know the call?
 ///
 /// # Errors
 /// EINVAL when it does not.
