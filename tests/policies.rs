@@ -312,7 +312,9 @@ fn on_a_broken_core(n: usize, times: usize, meanwhile: impl FnOnce(&Run)) -> (Ru
                 0 => replicas.get(1),
                 _ => replicas.last(),
             };
-            if let Some(pid) = found.filter(|_| replicas.len() == n) {
+            // Nobody has taken its place since it was found.
+            let there = count(&run.path("journal"), "fault-seen") == failures;
+            if let Some(pid) = found.filter(|_| there && replicas.len() == n) {
                 send(*pid, core);
             }
             run.wait_for("fault-seen", failures + 1);
