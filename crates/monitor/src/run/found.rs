@@ -28,7 +28,7 @@ impl Monitor {
             .leader_pid
             .store(pid as u32, Ordering::Release);
         let memory = RemoteMemory::open(pid)?;
-        let identity = self.identity(leader, alive, name.shown);
+        let identity = self.identity(leader, name.shown);
         let mut installer = Installer {
             tracee,
             memory: &memory,
@@ -102,10 +102,11 @@ impl Monitor {
     }
 
     /// What the agent of the leader is told.
-    fn identity(&self, leader: usize, alive: u32, shown: Pid) -> Identity {
+    fn identity(&self, leader: usize, shown: Pid) -> Identity {
         Identity {
             replica: leader as u32,
-            replicas: alive.count_ones(),
+            // Those that are missing may come later.
+            replicas: self.options.replicas,
             leader: leader as u32,
             serial: self.options.order.is_serial(self.options.replicas),
             verify: self.options.verify.code(),
