@@ -174,6 +174,10 @@ pub struct Reap {
 pub mod sabotage {
     /// Nothing.
     pub const NONE: u32 = 0;
+    /// Instead of a core: on any, at one call.
+    pub const ONCE: u32 = u32::MAX;
+    /// Instead of a core: on any, at each call from then on.
+    pub const ALWAYS: u32 = u32::MAX - 1;
     /// Change a scalar argument.
     pub const ARGUMENT: u32 = 1;
     /// Change a byte of an in-buffer.
@@ -330,6 +334,9 @@ pub struct Private {
     pub sabotage: u32,
     /// The logged call (counted over the process) at which to do it.
     pub sabotage_at: u64,
+    /// The core on which it is done, at each call from then on; or [`sabotage::ONCE`],
+    /// [`sabotage::ALWAYS`].
+    pub sabotage_core: u32,
     /// Logged calls of the process so far (leader's count in the leader).
     pub calls: AtomicU64,
     /// Relocated originals of the hooked functions, by hook id; 0 when not present.

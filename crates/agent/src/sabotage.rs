@@ -9,6 +9,7 @@ use geryon_abi::layout::sabotage as what;
 use geryon_abi::row::{Kind, Row};
 
 const NR_SCHED_YIELD: u64 = 24;
+const NR_GETCPU: u64 = 309;
 const NR_GETTIMEOFDAY: u16 = 96;
 
 /// At the start of an output call.
@@ -22,7 +23,13 @@ pub fn maybe(frame: &mut Frame, row: &Row) {
 #[cold]
 fn count(frame: &mut Frame, row: &Row) {
     let p = private();
-    if p.calls.fetch_add(1, Ordering::Relaxed) + 1 != p.sabotage_at {
+    let nth = p.calls.fetch_add(1, Ordering::Relaxed) + 1;
+    let due = match p.sabotage_core {
+        what::ONCE => nth == p.sabotage_at,
+        what::ALWAYS => nth >= p.sabotage_at,
+        core => nth >= p.sabotage_at && this_core() == core,
+    };
+    if !due {
         return;
     }
     let kind = p.sabotage;
@@ -46,6 +53,13 @@ fn count(frame: &mut Frame, row: &Row) {
         },
         _ => {}
     }
+}
+
+/// The core that this thread runs on.
+fn this_core() -> u32 {
+    let mut core = u32::MAX;
+    real(NR_GETCPU, [&raw mut core as u64, 0, 0, 0, 0, 0]);
+    core
 }
 
 /// Flip the lowest bit of the last argument.

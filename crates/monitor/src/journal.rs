@@ -1,9 +1,11 @@
 //! The journal of a run (`--journal`): one JSON object a line, written when it happens. And the
 //! counts of what happened, for the last line on stderr.
 
+use crate::cores::CoreSet;
 use crate::options::Outcome;
 use anyhow::{Context, Result};
 use serde::Serialize;
+use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -39,10 +41,21 @@ pub enum Event {
         /// Which; None when no majority says who is wrong.
         #[serde(skip_serializing_if = "Option::is_none")]
         replica: Option<usize>,
+        /// On which cores it ran.
+        #[serde(skip_serializing_if = "CoreSet::is_empty")]
+        cores: CoreSet,
         /// In one sentence.
         why: String,
     },
-    /// A replica was left out.
+    /// Replicas differ, no majority says who is wrong, and the leader is believed
+    /// (`--on-divergence leader`).
+    LeaderBelieved {
+        /// Who leads.
+        replica: usize,
+        /// Who is taken out.
+        against: Vec<usize>,
+    },
+    /// A replica was taken out.
     Dropped {
         /// Which.
         replica: usize,
@@ -63,6 +76,43 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         pid: Option<i32>,
     },
+    /// A replica that was taken out will not be replaced.
+    GivenUp {
+        /// Which.
+        replica: usize,
+        /// On which cores it ran last.
+        cores: CoreSet,
+        /// Why not.
+        why: String,
+    },
+    /// A replica's new copy shares no page with its source any more that the program may write
+    /// (`--eager-copy`).
+    Unshared {
+        /// Which.
+        replica: usize,
+        /// That were made its own.
+        bytes: u64,
+        /// That could not be.
+        left: u64,
+        /// How long that took, while it ran.
+        took_us: u64,
+    },
+    /// A replica's new copy keeps away from cores on which it failed again and again.
+    Moved {
+        /// Which.
+        replica: usize,
+        /// Where it does not run any more.
+        from: CoreSet,
+        /// Where it may run.
+        to: CoreSet,
+    },
+    /// A replica fails again and again wherever it may run.
+    NoOtherCore {
+        /// Which.
+        replica: usize,
+        /// Where it failed.
+        cores: CoreSet,
+    },
     /// A follower has become the leader.
     Promoted {
         /// Which.
@@ -79,15 +129,59 @@ pub enum Event {
     },
     /// The run is over.
     End {
-        /// Verdicts against replicas.
-        faults: u32,
-        /// Replicas made anew.
-        replaced: u32,
-        /// Followers that became the leader.
-        promotions: u32,
+        /// What happened in it.
+        #[serde(flatten)]
+        totals: Totals,
         /// Geryon's exit status; 128 and the signal's number if the program died of one.
         status: i32,
     },
+}
+
+/// What happened in a run, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Verdicts against replicas.
+    pub faults: u32,
+    /// Replicas made anew.
+    pub replaced: u32,
+    /// Followers that became the leader.
+    pub promotions: u32,
+    /// Replicas that were taken out and not made anew.
+    pub given_up: u32,
+    /// How long replicas stood still so that others could be copied from them, and the program so
+    /// that another replica could lead.
+    pub lost_us: u64,
+}
+
+impl Totals {
+    fn count(&mut self, event: &Event) {
+        match event {
+            Event::FaultSeen { .. } => self.faults += 1,
+            Event::Replaced { .. } => self.replaced += 1,
+            Event::GivenUp { .. } => self.given_up += 1,
+            Event::Promoted { total_us, .. } => {
+                self.promotions += 1;
+                self.lost_us += total_us;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let some =
+            |n: u32, one: &str, more: &str| format!("{n} {}", if n == 1 { one } else { more });
+        write!(
+            f,
+            "{}, {}, {}, {} given up, {:.1} ms lost",
+            some(self.faults, "fault seen", "faults seen"),
+            some(self.replaced, "replica replaced", "replicas replaced"),
+            some(self.promotions, "promotion", "promotions"),
+            self.given_up,
+            self.lost_us as f64 / 1e3
+        )
+    }
 }
 
 #[derive(Serialize)]
@@ -102,9 +196,7 @@ struct Line<'a> {
 pub struct Journal {
     file: Option<(File, PathBuf)>,
     start: Option<Instant>,
-    faults: u32,
-    replaced: u32,
-    promotions: u32,
+    totals: Totals,
 }
 
 impl Journal {
@@ -144,12 +236,7 @@ impl Journal {
 
     /// Write a line, at once.
     pub fn tell(&mut self, event: &Event) {
-        match event {
-            Event::FaultSeen { .. } => self.faults += 1,
-            Event::Replaced { .. } => self.replaced += 1,
-            Event::Promoted { .. } => self.promotions += 1,
-            _ => {}
-        }
+        self.totals.count(event);
         let t_us = self.elapsed().map_or(0, |t| t.as_micros() as u64);
         let Some((file, path)) = &mut self.file else {
             return;
@@ -170,29 +257,23 @@ impl Journal {
         }
     }
 
+    /// A replica stood still for so long.
+    pub fn stood(&mut self, time: Duration) {
+        self.totals.lost_us += time.as_micros() as u64;
+    }
+
     /// The last line.
     pub fn end(&mut self, outcome: Option<Outcome>) {
         let end = Event::End {
-            faults: self.faults,
-            replaced: self.replaced,
-            promotions: self.promotions,
+            totals: self.totals,
             status: status(outcome),
         };
         self.tell(&end);
     }
 
-    /// What is said at the end of a run in which a fault was seen.
+    /// What is said at the end of a run in which something happened.
     pub fn summary(&self) -> Option<String> {
-        let count =
-            |n: u32, one: &str, more: &str| format!("{n} {}", if n == 1 { one } else { more });
-        (self.faults > 0).then(|| {
-            format!(
-                "{}, {}, {}",
-                count(self.faults, "fault seen", "faults seen"),
-                count(self.replaced, "replica replaced", "replicas replaced"),
-                count(self.promotions, "promotion", "promotions")
-            )
-        })
+        (self.totals != Totals::default()).then(|| self.totals.to_string())
     }
 }
 
@@ -241,6 +322,7 @@ mod tests {
         );
         let seen = Event::FaultSeen {
             replica: None,
+            cores: CoreSet::new(),
             why: "a \"b\"".into(),
         };
         assert_eq!(
@@ -267,12 +349,13 @@ mod tests {
         assert_eq!(journal.summary(), None);
         let seen = Event::FaultSeen {
             replica: Some(1),
+            cores: CoreSet::new(),
             why: String::new(),
         };
         journal.tell(&seen);
         assert_eq!(
             journal.summary().as_deref(),
-            Some("1 fault seen, 0 replicas replaced, 0 promotions")
+            Some("1 fault seen, 0 replicas replaced, 0 promotions, 0 given up, 0.0 ms lost")
         );
         journal.tell(&seen);
         journal.tell(&Event::Promoted {
@@ -280,9 +363,29 @@ mod tests {
             pid: 5,
             total_us: 4,
         });
+        journal.stood(Duration::from_micros(2250));
+        journal.tell(&Event::GivenUp {
+            replica: 2,
+            cores: CoreSet::from([1]),
+            why: String::new(),
+        });
         assert_eq!(
             journal.summary().as_deref(),
-            Some("2 faults seen, 0 replicas replaced, 1 promotion")
+            Some("2 faults seen, 0 replicas replaced, 1 promotion, 1 given up, 3.8 ms lost")
+        );
+    }
+
+    #[test]
+    fn the_last_line_has_the_counts() {
+        let totals = Totals {
+            faults: 1,
+            lost_us: 9,
+            ..Totals::default()
+        };
+        let end = Event::End { totals, status: 3 };
+        assert_eq!(
+            serde_json::to_string(&end).expect("a line"),
+            r#"{"event":"end","faults":1,"replaced":0,"promotions":0,"given_up":0,"lost_us":9,"status":3}"#
         );
     }
 

@@ -3,10 +3,14 @@
 //! live process"; replacement by fork: seed 3, section 3.6, without its copy of all memory.)
 
 mod demote;
+mod eager;
 mod halt;
+mod place;
 mod replica;
 mod thread;
 
+pub(crate) use eager::Unsharing;
+pub use eager::can_populate;
 pub(crate) use thread::restartable;
 
 use crate::journal::Event;
@@ -54,6 +58,48 @@ impl Monitor {
         });
     }
 
+    /// The replica was taken out. Have it made anew, if that is wanted.
+    pub(crate) fn lose(&mut self, replica: usize) {
+        if self.replicas[replica].given_up {
+        } else if self.options.on_divergence.replaces() {
+            self.want(replica);
+        } else {
+            self.tell_given_up(replica, "--on-divergence drop".into());
+        }
+    }
+
+    /// It will not be made anew.
+    fn tell_given_up(&mut self, replica: usize, why: String) {
+        self.replicas[replica].given_up = true;
+        let cores = self.replicas[replica].ran_on.clone();
+        self.journal.tell(&Event::GivenUp {
+            replica,
+            cores,
+            why,
+        });
+    }
+
+    /// So many were made anew within so short a time that this one is not.
+    fn exceeds(&mut self, replica: usize, made: usize) {
+        let bound = self.options.max_replacements;
+        let left = self.replicas.iter().filter(|r| !r.dropped).count();
+        let going = match left {
+            1 => "going on with 1 replica: nothing is compared any more".into(),
+            _ => format!("going on with {left} replicas"),
+        };
+        let why = format!(
+            "{made} replacements within {} s are enough (--max-replacements {bound})",
+            bound.within_s
+        );
+        eprintln!(
+            "geryon: replica {}, which ran on {}, is given up: {why}; {going}",
+            replica + 1,
+            place::list(&self.replicas[replica].ran_on)
+        );
+        self.tell_given_up(replica, why);
+        self.drop_replica(replica);
+    }
+
     /// Is somebody missing?
     pub(crate) fn recovers(&self) -> bool {
         !self.wanted.is_empty()
@@ -72,6 +118,10 @@ impl Monitor {
                 self.wanted.push(w);
                 continue;
             }
+            if let Some(made) = self.budget.is_spent(Instant::now()) {
+                self.exceeds(w.replica, made);
+                continue;
+            }
             w.tried = Some(Instant::now());
             // What goes wrong with a process of a replica is no failure of the run.
             let attempt = self.try_replace(w.replica);
@@ -83,6 +133,7 @@ impl Monitor {
                 }
                 Attempt::Later(why) | Attempt::Never(why) => {
                     eprintln!("geryon: replica {} is not replaced: {why}", w.replica + 1);
+                    self.tell_given_up(w.replica, why);
                     // Some of its processes may have been made.
                     self.drop_replica(w.replica);
                 }
@@ -94,6 +145,7 @@ impl Monitor {
     fn replaced(&mut self, w: &Wanted, source: usize) {
         self.replicas[w.replica].dropped = false;
         self.replicas[w.replica].replaced += 1;
+        self.budget.spend(Instant::now());
         let root = self.membership(self.root).map(|(id, _)| &self.groups[&id]);
         let event = Event::Replaced {
             replica: w.replica,

@@ -9,12 +9,15 @@ mod ids;
 mod rpc;
 mod tsc;
 
+use crate::budget::Budget;
+use crate::cores::Cores;
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
 use crate::launch::launch;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
+use crate::recover::can_populate;
 use crate::signals::Signals;
 use crate::state::{End, Monitor, Process, Replica, Thread};
 use crate::watch::Watch;
@@ -43,6 +46,13 @@ pub fn run(options: Options) -> Result<Outcome> {
         .fault
         .map(|f| Injection::new(f, options.replicas as usize))
         .transpose()?;
+    if options.eager_copy {
+        can_populate().map_err(|e| {
+            anyhow::anyhow!(
+                "--eager-copy needs MADV_POPULATE_WRITE, which this kernel does not know: {e}\n  try: Linux 5.14 or newer, or no --eager-copy: a copy then shares pages with its source until one of them writes"
+            )
+        })?;
+    }
     let journal = Journal::create(options.journal.as_deref())?;
     let image = Image::load()?;
     become_subreaper();
@@ -50,7 +60,6 @@ pub fn run(options: Options) -> Result<Outcome> {
     let (pid, pipe) = launch(&options, image.gate(), signals.original())?;
     let mut m = Monitor {
         replicas: vec![Replica::default(); options.replicas as usize],
-        options,
         image,
         plans: Plans::new(),
         groups: HashMap::new(),
@@ -68,11 +77,15 @@ pub fn run(options: Options) -> Result<Outcome> {
         deposed: HashSet::new(),
         pause: Duration::ZERO,
         wanted: Vec::new(),
+        budget: Budget::new(options.max_replacements),
+        cores: Cores::new(options.replicas as usize),
+        unsharing: HashMap::new(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
         symbolizer: Symbolizer::new(),
         messages: HashSet::new(),
         outcome: None,
+        options,
     };
     let result = m.serve(&signals);
     if result.is_err() || m.outcome == Some(Outcome::Diverged) {
@@ -189,6 +202,10 @@ impl Monitor {
             }
             Stop::Event(_, Event::Exit) if !self.threads.contains_key(&pid) => {
                 Stopped(pid).let_end().ok();
+                return Ok(());
+            }
+            _ if self.unsharing.contains_key(&pid) => {
+                self.unshare(stop);
                 return Ok(());
             }
             _ if !self.threads.contains_key(&pid) => {

@@ -95,6 +95,9 @@ impl Monitor {
             return Ok(());
         }
         let killed = tracee.event_message()? as i32 & 0x7f;
+        if killed != 0 {
+            self.note_dying(pid);
+        }
         let member = self.membership(pid).filter(|(id, replica)| {
             let members = self.groups.get(id).map(|g| &g.members);
             members.is_some_and(|m| m[*replica].pid == Some(pid))
@@ -149,6 +152,7 @@ impl Monitor {
             return self.give_up("stopped: nobody is left who could lead");
         };
         self.forget_reaped(replica);
+        self.unconfine(successor);
         self.replicas[replica].dropped = true;
         self.journal.tell(&Event::Dropped { replica });
         let pids: Vec<Pid> = self
@@ -327,6 +331,8 @@ impl Monitor {
 
     /// Everything is replayed: the successor is to lead.
     fn ask(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
+        // Threads born meanwhile, too.
+        self.unconfine(t.successor);
         self.bequeath(t, pid)?;
         let Some(g) = self.groups.get(&id) else {
             return Ok(());
@@ -388,11 +394,8 @@ impl Monitor {
     /// It is over, or the group is: let go of what is left, and have the replica made anew.
     pub(crate) fn end_takeover(&mut self, t: &Takeover) {
         t.bury();
-        if self.options.on_divergence == OnDivergence::Replace
-            && self.is_dropped(t.former)
-            && !self.wanted.iter().any(|w| w.replica == t.former)
-        {
-            self.want(t.former);
+        if self.is_dropped(t.former) && !self.wanted.iter().any(|w| w.replica == t.former) {
+            self.lose(t.former);
         }
     }
 

@@ -2,11 +2,13 @@
 //!
 //! All unsafe of talking to another process lives here.
 
+mod affinity;
 mod extended;
 mod filter;
 mod memory;
 mod stop;
 
+pub use affinity::{affinity, core_of, set_affinity};
 pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;

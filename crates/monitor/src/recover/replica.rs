@@ -9,11 +9,24 @@ use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{MAX_THREADS, block_address, touches_reserved};
 use geryon_tracee::{Pid, RemoteMemory, Stopped, settle};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Monitor {
-    /// Make the replica's member of a group anew.
+    /// Make the replica's member of a group anew. How long its source stood still is counted.
     pub(super) fn replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
+        let since = Instant::now();
+        self.pause = Duration::ZERO;
+        let attempt = self.try_replace_in(id, replica);
+        let stood = match self.pause {
+            // Nothing was copied: it was let go at the end.
+            Duration::ZERO => since.elapsed(),
+            pause => pause,
+        };
+        self.journal.stood(stood);
+        attempt
+    }
+
+    fn try_replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
         let Some((source, pid)) = self.source(id) else {
             return Ok(self.without_source(id, replica));
         };
@@ -149,6 +162,7 @@ impl Monitor {
                 return Err(e);
             }
         };
+        self.confine(replica, source, copy);
         // The end of the pause: what is done from here on the source need not wait for.
         self.release(halted);
         self.pause = since.elapsed();
@@ -164,6 +178,7 @@ impl Monitor {
                     demote::memory(&m, &places, &living)?;
                 }
                 m.write(private_field!(replica), &(replica as u32).to_le_bytes())?;
+                self.sabotage(replica, &m)?;
                 Ok(Some((self.complete(&states, copy, &m)?, m)))
             });
         let (threads, memory) = match made {
@@ -200,6 +215,9 @@ impl Monitor {
             g.members[replica].missed = 0;
             g.areas.copied(source, replica);
             g.segment.join(replica);
+        }
+        if self.options.eager_copy {
+            self.begin_unsharing(replica, copy);
         }
         self.release(&threads);
         Ok(None)

@@ -37,6 +37,8 @@ pub struct Process {
     pub threads: usize,
     /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
     pub guest: Option<u64>,
+    /// A thread of it was found at its end, killed.
+    pub dying: bool,
 }
 
 impl Process {
@@ -49,6 +51,7 @@ impl Process {
             parent: None,
             threads: 1,
             guest: None,
+            dying: false,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::report::words::signal_name;
 use crate::state::{Crash, GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{AGENT_BASE, MAX_THREADS, PRIVATE_BASE, block_address, wait};
-use geryon_tracee::{Pid, Stopped, kill};
+use geryon_tracee::{Pid, Stopped, core_of, kill};
 use geryon_vote::is_majority;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -216,6 +216,8 @@ impl Monitor {
             text,
             backtrace,
             certain: true,
+            cores: core_of(crash.tid).into_iter().collect(),
+            own_fault: true,
         });
     }
 
