@@ -6,6 +6,7 @@ mod golden;
 mod process;
 mod progress;
 mod setting;
+pub mod tables;
 mod trial;
 
 use crate::program;
@@ -65,6 +66,9 @@ pub struct Args {
     /// Write a page with charts to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Keep what Geryon said in trials that went wrong in this folder, a file for each.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// Go on with the campaign in the file of --results.
     #[arg(long, requires = "results")]
     resume: bool,
@@ -135,6 +139,7 @@ pub fn main(args: Args) -> Result<ExitCode> {
         files: args.files.clone(),
         inputs: setting::copy_inputs(scratch.path(), &args.command[1..])?,
         scratch: scratch.path().to_owned(),
+        keep: args.keep.clone(),
     };
     eprintln!("geryon: inject: running without a fault first");
     let golden = Golden::find(&setting, args.bare != Some(Bare::Only))?;

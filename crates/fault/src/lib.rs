@@ -12,6 +12,7 @@ pub mod fault;
 pub mod journal;
 pub mod kind;
 pub mod outcome;
+pub mod overview;
 pub mod page;
 pub mod place;
 mod random;
