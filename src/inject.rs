@@ -50,6 +50,7 @@ pub struct Args {
     seed: u64,
     /// What is hit: gpr, flags, ip, xmm, ymm, zmm, stack, heap, data, code, stuck, skip, crash,
     /// stop, slow, log, progress, monitor; or groups of them: cpu, memory, control, geryon, all.
+    /// And canary: output that is wrong and that nobody can notice, an SDC.
     #[arg(long, value_name = "LIST", default_value = kind::DEFAULT, value_parser = targets)]
     targets: Targets,
     /// Run the program without Geryon as well, with the same faults where that can be done;

@@ -190,6 +190,8 @@ pub mod sabotage {
     pub const CRASH: u32 = 5;
     /// Stop making progress.
     pub const HANG: u32 = 6;
+    /// Flip a bit of the next output behind its confirmation, where nobody looks any more.
+    pub const UNCHECKED: u32 = 7;
 }
 
 /// One follower's line in a ring's control page.

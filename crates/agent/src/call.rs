@@ -71,7 +71,9 @@ pub fn output(frame: &mut Frame, row: &Row) {
     }
     let args = frame.args();
     let before = marshal::before(row, &args);
+    let spoilt = crate::sabotage::unchecked(row, &args);
     let result = execute(row, args, CONFIRMED, &before);
+    crate::sabotage::flip_back(spoilt);
     complete(b, frame, row, kind::END, None, result, &before);
 }
 

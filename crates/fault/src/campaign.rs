@@ -156,6 +156,7 @@ fn target(kind: Kind, random: &mut Random) -> Target {
             ms: 1 + random.below(SLOW_MS_MAX),
         },
         Kind::Monitor => Target::Monitor,
+        Kind::Canary => Target::Canary,
     }
 }
 

@@ -135,6 +135,8 @@ pub enum Target {
     },
     /// The monitor is killed.
     Monitor,
+    /// A bit of the leader's next output flips after the replicas have confirmed it.
+    Canary,
 }
 
 impl Target {
@@ -161,6 +163,7 @@ impl Target {
             Target::Log { .. } => Kind::Log,
             Target::Progress { .. } => Kind::Progress,
             Target::Monitor => Kind::Monitor,
+            Target::Canary => Kind::Canary,
         }
     }
 }

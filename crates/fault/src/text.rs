@@ -63,7 +63,9 @@ impl fmt::Display for Target {
                 samples,
             } => write!(f, ":{}:{value:#x}:{samples}", register.name()),
             Target::Slow { ms } => write!(f, ":{ms}"),
-            Target::Skip | Target::Crash | Target::Stop | Target::Monitor => Ok(()),
+            Target::Skip | Target::Crash | Target::Stop | Target::Monitor | Target::Canary => {
+                Ok(())
+            }
         }
     }
 }
@@ -178,6 +180,7 @@ impl FromStr for Target {
                 ms: number(ms, u64::MAX)?,
             },
             ["monitor"] => Target::Monitor,
+            ["canary"] => Target::Canary,
             ["xmm", n, b] => vector(Width::Xmm, n, b)?,
             ["ymm", n, b] => vector(Width::Ymm, n, b)?,
             ["zmm", n, b] => vector(Width::Zmm, n, b)?,
@@ -353,6 +356,7 @@ mod tests {
             Just(Target::Crash),
             Just(Target::Stop),
             Just(Target::Monitor),
+            Just(Target::Canary),
         ]
     }
 

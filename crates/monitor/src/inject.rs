@@ -4,8 +4,10 @@ mod segment;
 mod thread;
 
 use crate::journal::Event;
-use crate::state::{GroupId, Monitor};
+use crate::private_field;
+use crate::state::{Group, GroupId, Monitor};
 use anyhow::{Result, bail};
+use geryon_abi::layout::sabotage;
 use geryon_fault::fault::STUCK_SAMPLE_US;
 use geryon_fault::{Fault, Target, When};
 use geryon_tracee::{Pid, kill};
@@ -207,6 +209,7 @@ impl Monitor {
         match i.fault.target {
             Target::Log { number, bit } => Ok(self.hit_log(i, id, number, bit)),
             Target::Progress { number, bit } => Ok(self.hit_progress(i, id, number, bit)),
+            Target::Canary => self.hit_output(i, id),
             Target::Stop | Target::Slow { .. } => self.hit_all_threads(i, pid),
             _ => self.hit_thread(i, pid),
         }
@@ -231,6 +234,17 @@ impl Monitor {
             }
             _ => Hit::Later("the log is empty"),
         }
+    }
+
+    /// The leader's agent spoils its next output behind the confirmation.
+    fn hit_output(&mut self, i: &mut Injection, id: GroupId) -> Result<Hit> {
+        let Some(pid) = self.groups.get(&id).and_then(Group::leader_pid) else {
+            return Ok(Hit::Later("the program has no leader at the moment"));
+        };
+        let what = sabotage::UNCHECKED.to_le_bytes();
+        self.memory(pid)?.write(private_field!(sabotage), &what)?;
+        self.tell_hit(i);
+        Ok(Hit::Done)
     }
 
     /// All threads of the process stand still, for a while or for ever.
