@@ -132,6 +132,8 @@ pub enum Event {
         /// What happened in it.
         #[serde(flatten)]
         totals: Totals,
+        /// Words in the log of the first process.
+        events: u64,
         /// Geryon's exit status; 128 and the signal's number if the program died of one.
         status: i32,
     },
@@ -197,6 +199,7 @@ pub struct Journal {
     file: Option<(File, PathBuf)>,
     start: Option<Instant>,
     totals: Totals,
+    events: u64,
 }
 
 impl Journal {
@@ -262,10 +265,16 @@ impl Journal {
         self.totals.lost_us += time.as_micros() as u64;
     }
 
+    /// The log of the first process has so many words.
+    pub fn count_events(&mut self, events: u64) {
+        self.events = events;
+    }
+
     /// The last line.
     pub fn end(&mut self, outcome: Option<Outcome>) {
         let end = Event::End {
             totals: self.totals,
+            events: self.events,
             status: status(outcome),
         };
         self.tell(&end);

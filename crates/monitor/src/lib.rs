@@ -22,6 +22,7 @@ mod takeover;
 mod verdict;
 mod watch;
 
+pub use inject::Watched;
 pub use options::{Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify};
 pub use recover::can_populate;
 pub use run::run;

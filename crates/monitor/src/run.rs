@@ -191,6 +191,7 @@ impl Monitor {
         if let Some(t) = self.threads.get_mut(&pid) {
             t.listens = false;
         }
+        self.watch_address(stop);
         let result = match stop {
             Stop::Exited(_, code) => {
                 self.on_end(pid, End::Exited(code));

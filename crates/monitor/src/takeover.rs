@@ -125,6 +125,7 @@ impl Monitor {
                 return Ok(());
             }
         }
+        self.count_events(tid);
         Ok(tracee.let_end()?)
     }
 

@@ -3,12 +3,14 @@
 //! All unsafe of talking to another process lives here.
 
 mod affinity;
+mod breakpoint;
 mod extended;
 mod filter;
 mod memory;
 mod stop;
 
 pub use affinity::{affinity, core_of, set_affinity};
+pub use breakpoint::is_breakpoint;
 pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;

@@ -120,6 +120,7 @@ impl Monitor {
         let members: Vec<(usize, Pid)> = group.living().collect();
         self.groups.insert(id, group);
         for (_, p) in members {
+            self.arm(p);
             // One that was killed meanwhile reports its end.
             Stopped(p).resume(0).ok();
         }
