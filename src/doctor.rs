@@ -213,6 +213,14 @@ fn wanted() -> Vec<(&'static str, Outcome)> {
             ),
         ),
         (
+            "eager copies",
+            want(
+                geryon_monitor::can_populate(),
+                "give a copy pages of its own (MADV_POPULATE_WRITE)",
+                "Linux 5.14 or newer; matters only for run --eager-copy",
+            ),
+        ),
+        (
             "perf",
             want(
                 probe::perf(),

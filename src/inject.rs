@@ -6,6 +6,7 @@ mod golden;
 mod process;
 mod progress;
 mod setting;
+pub mod tables;
 mod trial;
 
 use crate::{USAGE, program};
@@ -15,7 +16,7 @@ use geryon_bench::scratch::{self, Scratch};
 use geryon_fault::campaign::SCHEMA;
 use geryon_fault::results::Results;
 use geryon_fault::summary::Summary;
-use geryon_fault::{Campaign, Kind, Record, Side, kind, page};
+use geryon_fault::{Campaign, Kind, Record, Side, Times, kind, page};
 use golden::Golden;
 use progress::Progress;
 use setting::Setting;
@@ -48,8 +49,14 @@ pub struct Args {
     seed: u64,
     /// What is hit: gpr, flags, ip, xmm, ymm, zmm, stack, heap, data, code, stuck, skip, crash,
     /// stop, slow, log, progress, monitor; or groups of them: cpu, memory, control, geryon, all.
+    /// And canary: output that is wrong and that nobody can notice, an SDC.
     #[arg(long, value_name = "LIST", default_value = kind::DEFAULT, value_parser = targets)]
     targets: Targets,
+    /// When it is hit: delay (at any instant), event (at any word of the log), or at:PLACE:MOST (when
+    /// an instruction is executed for the n-th time, n up to MOST). PLACE is an address or SYMBOL+0x5
+    /// in the program, or behind FILE! in a library.
+    #[arg(long, value_name = "TIME", default_value = "delay")]
+    when: Times,
     /// Run the program without Geryon as well, with the same faults where that can be done;
     /// `--bare=only`: only so.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true,
@@ -64,6 +71,9 @@ pub struct Args {
     /// Write a page with charts to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Keep what Geryon said in trials that went wrong in this folder, a file for each.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// Go on with the campaign in the file of --results.
     #[arg(long, requires = "results")]
     resume: bool,
@@ -134,6 +144,7 @@ pub fn main(args: Args) -> Result<ExitCode> {
         files: args.files.clone(),
         inputs: setting::copy_inputs(scratch.path(), &args.command[1..])?,
         scratch: scratch.path().to_owned(),
+        keep: args.keep.clone(),
     };
     eprintln!("geryon: inject: running without a fault first");
     let golden = Golden::find(&setting, args.bare != Some(Bare::Only))?;
@@ -226,11 +237,13 @@ fn begin(args: &Args, golden: &Golden) -> Result<Result<Begun, String>> {
         trials: args.trials,
         seed: args.seed,
         targets: args.targets.0.clone(),
+        times: args.when,
         files: args.files.clone(),
         timeout_factor: args.timeout_factor,
         golden: golden.written.digest(),
         span_us: golden.span_us,
         bare_span_us: golden.bare_span_us,
+        span_events: golden.span_events,
     };
     let Some(path) = &args.results else {
         return Ok(Ok((campaign, Vec::new(), None)));
@@ -250,6 +263,7 @@ fn begin(args: &Args, golden: &Golden) -> Result<Result<Begun, String>> {
     }
     // Faults strike at parts of these times: the same ones, so that the trials are the same.
     (campaign.span_us, campaign.bare_span_us) = (before.span_us, before.bare_span_us);
+    campaign.span_events = before.span_events;
     Ok(Ok((campaign, done, Some(results))))
 }
 

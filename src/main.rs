@@ -45,6 +45,8 @@ enum Command {
     Bench(geryon_bench::Options),
     /// Inject faults into replicas, trial by trial, and tell what came of them.
     Inject(inject::Args),
+    /// Tables of campaigns that `inject` has run.
+    Campaigns(inject::tables::Args),
     /// One trial without Geryon: run a program under ptrace and inject a fault (`inject` uses it).
     #[command(hide = true)]
     InjectBare(inject::bare::Args),
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),
         Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),
         Command::Inject(args) => inject::main(args),
+        Command::Campaigns(args) => inject::tables::main(&args),
         Command::InjectBare(args) => inject::bare::main(args),
     };
     result.unwrap_or_else(|e| {

@@ -4,7 +4,9 @@ use crate::{OWN_FAILURE, USAGE, program, streams};
 use clap::ValueEnum;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
 use geryon_fault::Fault;
-use geryon_monitor::{OnDivergence, Options, Order, Outcome, Sabotage, Verify};
+use geryon_monitor::{
+    Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,13 +26,21 @@ pub struct Args {
     /// How the leader's thread order is repeated in the followers.
     #[arg(long, value_enum, default_value_t = OrderFlag::Auto, env = "GERYON_ORDER", hide_env = true)]
     order: OrderFlag,
-    /// What follows when one of three or more replicas is outvoted. (Two that differ are stopped.)
+    /// What follows when replicas differ. (Two that differ are stopped, but for `leader`.)
     #[arg(long, value_enum, default_value_t = OnDivergenceFlag::Replace, value_name = "POLICY")]
     on_divergence: OnDivergenceFlag,
     /// With two replicas: every so many seconds copies of both are put to sleep. When the two differ,
     /// the copies replay what has happened since and decide who is right, and the run goes on.
     #[arg(long, value_name = "SECONDS", value_parser = parse_checkpoint)]
     checkpoint: Option<Duration>,
+    /// Replicas may be made anew so often within so many seconds (3600 if not said). The next one
+    /// that is lost is given up, and the run goes on with what is left.
+    #[arg(long, default_value_t = Replacements::USUAL, value_name = "N[/SECONDS]")]
+    max_replacements: Replacements,
+    /// Give a copy that replaces a replica memory of its own at once, in the background. Else it
+    /// shares each page with its source until one of the two writes to it.
+    #[arg(long)]
+    eager_copy: bool,
     /// Write the report of a divergence to this file, too, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -43,9 +53,10 @@ pub struct Args {
     /// Do not rewrite code: every call traps (slow; for comparison and for finding faults).
     #[arg(long, hide = true)]
     no_patch: bool,
-    /// Make one replica misbehave at an output call: REPLICA:KIND:N (for tests).
+    /// Make one replica misbehave at an output call: REPLICA:KIND:N; or at each from the N-th on,
+    /// on one core, and so many of its copies, too: REPLICA:KIND:N:CORE:TIMES (for tests).
     #[arg(long, hide = true, value_parser = parse_sabotage)]
-    sabotage: Option<Sabotage>,
+    sabotage: Vec<Sabotage>,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -56,6 +67,8 @@ pub struct Args {
 enum OnDivergenceFlag {
     /// The outvoted replica is replaced by a copy of a healthy one, while the program goes on.
     Replace,
+    /// The same; and where no majority says who is wrong, the leader is believed, right or wrong.
+    Leader,
     /// It is left out, and the others go on.
     Drop,
     /// The run stops with a report.
@@ -105,7 +118,7 @@ fn checkpoint_conflict(args: &Args) -> Option<&'static str> {
         )
     } else if !matches!(args.on_divergence, OnDivergenceFlag::Replace) {
         Some(
-            "--checkpoint repairs what --on-divergence drop and stop leave as it is\n  try: one of the two options alone",
+            "--checkpoint is for --on-divergence replace, and what leader, drop and stop say does without it\n  try: one of the two options alone",
         )
     } else {
         None
@@ -114,8 +127,10 @@ fn checkpoint_conflict(args: &Args) -> Option<&'static str> {
 
 fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
     let parts: Vec<&str> = text.split(':').collect();
-    let [replica, what, at] = parts[..] else {
-        return Err("expected REPLICA:KIND:N".into());
+    let (replica, what, at, core) = match parts[..] {
+        [replica, what, at] => (replica, what, at, None),
+        [replica, what, at, core, times] => (replica, what, at, Some((core, times))),
+        _ => return Err("expected REPLICA:KIND:N or REPLICA:KIND:N:CORE:TIMES".into()),
     };
     let what = match what {
         "argument" => sabotage::ARGUMENT,
@@ -130,7 +145,19 @@ fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
         .parse()
         .map_err(|_| "REPLICA is a number, counted from 0")?;
     let at = at.parse().map_err(|_| "N is a number, counted from 1")?;
-    Ok(Sabotage { replica, what, at })
+    let number = |n: &str| n.parse().map_err(|_| "CORE (or any) and TIMES are numbers");
+    let (often, times) = match core {
+        None => (Often::Once, 1),
+        Some(("any", times)) => (Often::Always, number(times)?),
+        Some((core, times)) => (Often::OnCore(number(core)?), number(times)?),
+    };
+    Ok(Sabotage {
+        replica,
+        what,
+        at,
+        often,
+        times,
+    })
 }
 
 /// Run and exit as the program did.
@@ -166,10 +193,13 @@ pub fn main(args: Args) -> ExitCode {
         },
         on_divergence: match args.on_divergence {
             OnDivergenceFlag::Replace => OnDivergence::Replace,
+            OnDivergenceFlag::Leader => OnDivergence::Leader,
             OnDivergenceFlag::Drop => OnDivergence::Drop,
             OnDivergenceFlag::Stop => OnDivergence::Stop,
         },
         checkpoint: args.checkpoint,
+        max_replacements: args.max_replacements,
+        eager_copy: args.eager_copy,
         report: args.report,
         journal: args.journal,
         fault: args.fault,

@@ -2,17 +2,18 @@
 //! closed and full streams, an ordinary user. `Program` gives each run its time limit and
 //! finds what it leaves behind.
 
+#[path = "support/command.rs"]
+mod command;
 #[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only
 mod support;
 
+use command::{events, file, geryon, journalled, program, run, says, shell, stderr, stdout};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::{Ended, Outcome, Program, TempDir, quoted, settings, tail};
+use support::{Ended, Outcome, TempDir, quoted, settings};
 
-/// Longer than this is a hang.
-const LIMIT_S: u64 = 60;
 /// Usage errors.
 const USAGE: i32 = 2;
 /// Geryon's own failures, and a run that was stopped.
@@ -28,78 +29,6 @@ const NOBODY: [&str; 4] = [
     "--regid=nogroup",
     "--clear-groups",
 ];
-
-/// These words as a program in `dir`.
-fn program(dir: &Path, words: &[&str]) -> Program {
-    Program {
-        argv: words.iter().map(|w| (*w).to_owned()).collect(),
-        env: Default::default(),
-        stdin: None,
-        dir: dir.to_owned(),
-        send: None,
-        limit: settings::limit(LIMIT_S),
-    }
-}
-
-/// Runs it; no run may hang or leave a process behind.
-fn run(program: &Program) -> Outcome {
-    let outcome = program.run().expect("it can be started");
-    let faults = outcome.faults();
-    assert!(
-        faults.is_empty(),
-        "{}\nrepeat: {}\nend of stderr:\n{}",
-        faults.join("\n"),
-        program.command_line(),
-        tail(&outcome.stderr)
-    );
-    outcome
-}
-
-/// `geryon` with these words.
-fn geryon(words: &[&str]) -> Outcome {
-    let dir = TempDir::new();
-    let binary = settings::geryon();
-    let mut all = vec![binary.as_str()];
-    all.extend(words);
-    run(&program(dir.path(), &all))
-}
-
-/// A shell script in which `$G` is the binary under test.
-fn shell(script: &str) -> Outcome {
-    let dir = TempDir::new();
-    run(&with_binary(program(dir.path(), &["sh", "-c", script])))
-}
-
-fn with_binary(mut program: Program) -> Program {
-    program.env.insert("G".into(), settings::geryon());
-    program
-}
-
-fn stderr(outcome: &Outcome) -> String {
-    String::from_utf8_lossy(&outcome.stderr).into_owned()
-}
-
-fn stdout(outcome: &Outcome) -> String {
-    String::from_utf8_lossy(&outcome.stdout).into_owned()
-}
-
-/// It ended with this status, and said each of these on stderr.
-#[track_caller]
-fn says(outcome: &Outcome, status: i32, words: &[&str]) {
-    let text = stderr(outcome);
-    assert_eq!(outcome.ended, Ended::Exit(status), "stderr: {text}");
-    for word in words {
-        assert!(text.contains(word), "`{word}` is missing in: {text}");
-    }
-}
-
-/// A file of the test's folder, executable or not.
-fn file(dir: &TempDir, name: &str, content: &[u8], mode: u32) -> String {
-    let path = dir.path().join(name);
-    fs::write(&path, content).expect("the test's own folder is writable");
-    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
-    path.to_string_lossy().into_owned()
-}
 
 /// The first bytes of an ELF file: class, type, machine.
 fn elf_head(class: u8, kind: u16, machine: u16) -> Vec<u8> {
@@ -566,30 +495,6 @@ fn journal_that_cannot_be_written() {
     }
 }
 
-/// Three replicas of a shell script, with these flags: what came of it, and its journal.
-fn journalled(flags: &[&str], script: &str) -> (Outcome, String) {
-    let dir = TempDir::new();
-    let path = file(&dir, "journal", b"of an earlier run\n", 0o644);
-    let mut words = vec!["run", "-n", "3", "--journal", &path];
-    words.extend(flags);
-    words.extend(["--", "sh", "-c", script]);
-    let outcome = geryon(&words);
-    let journal = fs::read_to_string(&path).expect("the journal was written");
-    (outcome, journal)
-}
-
-/// The names of a journal's events.
-fn events(journal: &str) -> Vec<String> {
-    journal
-        .lines()
-        .map(|line| {
-            let line: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
-            assert!(line["t_us"].is_u64(), "{line}");
-            line["event"].as_str().expect("it has a name").to_owned()
-        })
-        .collect()
-}
-
 #[test]
 fn journal_of_a_quiet_run() {
     let (outcome, journal) = journalled(&[], "echo one; exit 3");
@@ -607,7 +512,7 @@ fn journal_of_a_quiet_run() {
 fn outvoted_replica_is_replaced() {
     let flags = ["--sabotage", "1:content:1", "--on-divergence", "replace"];
     let (outcome, journal) = journalled(&flags, "echo one; sleep 1; echo two");
-    let summary = "geryon: 1 fault seen, 1 replica replaced, 0 promotions";
+    let summary = "geryon: 1 fault seen, 1 replica replaced, 0 promotions, 0 given up,";
     says(&outcome, 0, &["is replaced by a copy of replica", summary]);
     assert_eq!(stdout(&outcome), "one\ntwo\n");
     assert_eq!(
@@ -623,10 +528,14 @@ fn outvoted_replica_is_dropped() {
     says(
         &outcome,
         0,
-        &["going on with 2 replicas", "1 fault seen, 0"],
+        &[
+            "going on with 2 replicas",
+            "1 fault seen, 0 replicas replaced, 0 promotions, 1 given up",
+        ],
     );
     assert_eq!(stdout(&outcome), "one\ntwo\n");
-    assert_eq!(events(&journal), ["start", "fault-seen", "dropped", "end"]);
+    let expected = ["start", "fault-seen", "dropped", "given-up", "end"];
+    assert_eq!(events(&journal), expected);
 }
 
 #[test]

@@ -6,81 +6,142 @@ mod guest;
 #[allow(dead_code)] // the smaller inputs are for repetitions of the real programs
 #[path = "support/inputs.rs"]
 mod inputs;
+#[allow(dead_code)] // the two tests of recovery use other parts of it
+#[path = "support/kills.rs"]
+mod kills;
 #[allow(dead_code)] // numbers of replicas and differences matter to the other tests only
 mod support;
 
-use std::fs;
+use kills::{Case, Choice, Scene, built};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
-use support::{Ended, Load, Outcome, Program, TempDir, Verdicts, settings, tail};
+use support::{Load, Verdicts, settings};
 
-/// A run that takes longer hangs.
-const LIMIT_S: u64 = 120;
-/// How long a replacement may take before the next kill comes all the same.
-const REPLACED_S: u64 = 10;
-/// The processes of a run carry this variable.
-const MARK: &str = "RECOVER_TEST_RUN";
-/// Kills in one run at most.
-const KILLS: usize = 6;
-
-/// A program, and what says that its output is right.
-struct Case {
-    name: &'static str,
-    argv: Vec<String>,
-    /// A shell command; `stdout` is a file.
-    check: &'static str,
-}
+/// Anybody, as soon as the last is replaced.
+const OFTEN: Scene = Scene {
+    replicas: 3,
+    order: "serial",
+    every_ms: (40, 200),
+    strikes: 6,
+    runs: 1,
+    choice: Choice::One,
+};
+/// A fault, and another one elsewhere more than a second later.
+const APART: Scene = Scene {
+    every_ms: (1050, 1300),
+    strikes: 2,
+    choice: Choice::Another,
+    ..OFTEN
+};
+/// While the program is still being loaded, and its code rewritten.
+const EARLY: Scene = Scene {
+    every_ms: (0, 60),
+    strikes: 2,
+    runs: 10,
+    ..OFTEN
+};
+/// Two at once, of five.
+const TOGETHER: Scene = Scene {
+    replicas: 5,
+    strikes: 4,
+    ..OFTEN
+};
 
 #[test]
 fn killed_replicas_are_replaced() {
     support::no_core_files();
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let folder = target.with_file_name("real");
-    inputs::make(&folder, &inputs::USUAL);
+    let folders = Folders::new();
     let _load = Load::from_settings();
     let mut verdicts = Verdicts::default();
-    for case in cases(&folder, &target.with_file_name("guests")) {
-        if !settings::selected(case.name) {
-            continue;
-        }
-        let (mut kills, mut replaced, mut failures) = (0, 0, Vec::new());
-        for order in ["serial", "clocks"] {
-            for round in 1..=settings::repeat() {
-                let seed = u64::from(round) * 7919 + case.name.len() as u64;
-                match killed(&case, &folder, order, seed) {
-                    Ok(n) => (kills, replaced) = (kills + n.0, replaced + n.1),
-                    Err(e) => failures.push(format!("{order}, run {round}: {e}")),
-                }
-            }
-        }
-        if failures.is_empty() && replaced == 0 {
-            failures.push(format!("{kills} kills, and nobody was ever replaced"));
-        }
-        verdicts.add(
-            case.name,
-            &format!("{kills} killed, {replaced} replaced"),
-            &failures,
-        );
+    let two = Scene {
+        replicas: 2,
+        ..OFTEN
+    };
+    for case in cases(&folders) {
+        try_case(&case, case.name, OFTEN, &folders, &mut verdicts);
+    }
+    // Only the leader is left to be copied.
+    let blocked = blocked(&folders, 64, 40);
+    try_case(&blocked, "blocked, two", two, &folders, &mut verdicts);
+    try_case(&memory(&folders), "memory", OFTEN, &folders, &mut verdicts);
+    verdicts.finish();
+}
+
+#[test]
+fn several_faults_are_repaired() {
+    support::no_core_files();
+    let folders = Folders::new();
+    let mut verdicts = Verdicts::default();
+    let long = blocked(&folders, 16, 90);
+    try_case(&long, "apart", APART, &folders, &mut verdicts);
+    let short = blocked(&folders, 10, 10);
+    try_case(&short, "early", EARLY, &folders, &mut verdicts);
+    let case = blocked(&folders, 20, 50);
+    for (name, choice) in [
+        ("two followers at once", Choice::TwoFollowers),
+        ("leader and follower at once", Choice::LeaderAndFollower),
+    ] {
+        let scene = Scene { choice, ..TOGETHER };
+        try_case(&case, name, scene, &folders, &mut verdicts);
     }
     verdicts.finish();
 }
 
-fn cases(inputs: &Path, guests: &Path) -> Vec<Case> {
-    let text = inputs.join("text").to_string_lossy().into_owned();
+/// Where inputs and guests lie.
+struct Folders {
+    inputs: PathBuf,
+    guests: PathBuf,
+}
+
+impl Folders {
+    fn new() -> Folders {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let inputs = target.with_file_name("real");
+        inputs::make(&inputs, &inputs::USUAL);
+        Folders {
+            inputs,
+            guests: target.with_file_name("guests"),
+        }
+    }
+}
+
+/// In both orders, as often as was asked for.
+fn try_case(case: &Case, name: &str, scene: Scene, folders: &Folders, verdicts: &mut Verdicts) {
+    if !settings::selected(name) {
+        return;
+    }
+    let (mut killed, mut replaced, mut failures) = (0, 0, Vec::new());
+    for order in ["serial", "clocks"] {
+        for round in 1..=settings::repeat() * scene.runs {
+            let seed = u64::from(round) * 7919 + name.len() as u64;
+            let scene = Scene { order, ..scene };
+            match kills::run(case, scene, &folders.inputs, seed) {
+                Ok(n) => (killed, replaced) = (killed + n.killed, replaced + n.replaced),
+                Err(e) => failures.push(format!("{order}, run {round}: {e}")),
+            }
+        }
+    }
+    if failures.is_empty() && replaced == 0 {
+        failures.push(format!("{killed} killed, and nobody was ever replaced"));
+    }
+    let note = format!("{killed} killed, {replaced} replaced");
+    verdicts.add(name, &note, &failures);
+}
+
+fn cases(folders: &Folders) -> Vec<Case> {
+    let text = folders.inputs.join("text").to_string_lossy().into_owned();
     let case = |name, argv: &[&str], check| Case {
         name,
         argv: argv.iter().map(|w| (*w).to_owned()).collect(),
         check,
     };
-    let patchwork = built("recover_patchwork", guests);
+    let patchwork = built("recover_patchwork", &folders.guests);
     vec![
         case(
             "patchwork",
             &[&patchwork.to_string_lossy()],
             "tail -1 stdout | grep -qx 'GUEST-OK recover_patchwork'",
         ),
+        blocked(folders, 64, 40),
         case(
             "pbzip2",
             &["pbzip2", "-p4", "-c", &text],
@@ -99,120 +160,30 @@ fn cases(inputs: &Path, guests: &Path) -> Vec<Case> {
     ]
 }
 
-fn built(name: &str, out: &Path) -> PathBuf {
-    fs::create_dir_all(out).expect("target/guests can be made");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
-    let (found, headers) = guest::find(&folder);
-    let guest = found.into_iter().flatten().find(|g| g.name == name);
-    guest
-        .expect("the guest is there")
-        .build(out, headers)
-        .expect("it builds")
-}
-
-/// One run with kills; how many there were, and how many replacements.
-fn killed(case: &Case, inputs: &Path, order: &str, seed: u64) -> Result<(usize, usize), String> {
-    let dir = TempDir::new();
-    let mark = format!("{}-{}", case.name, dir.path().display());
-    let journal = dir.path().join("journal");
-    let mut argv = vec![settings::geryon(), "run".into(), "-n".into(), "3".into()];
-    argv.extend(["--order".into(), order.into(), "--journal".into()]);
-    argv.extend([journal.to_string_lossy().into_owned(), "--".into()]);
-    argv.extend(case.argv.iter().cloned());
-    let program = Program {
-        argv,
-        env: [(MARK.to_owned(), mark.clone())].into(),
-        stdin: None,
-        dir: dir.path().to_owned(),
-        send: None,
-        limit: settings::limit(LIMIT_S),
-    };
-    let line = program.command_line();
-    let run = thread::spawn(move || program.run());
-    let kills = kill_replicas(&mark, &journal, seed, || run.is_finished());
-    let outcome = run.join().expect("the runner does not panic")?;
-    let replaced = count(&journal, "replaced");
-    match wrong(case, inputs, &outcome, dir.path()) {
-        None => Ok((kills, replaced)),
-        Some(what) => Err(format!(
-            "{what}\nafter {kills} kills, {replaced} replaced; end of stderr:\n{}\nwithout kills: {line}",
-            tail(&outcome.stderr)
-        )),
+/// So many threads, each blocked in its own way, and so many rounds of that.
+fn blocked(folders: &Folders, threads: u32, rounds: u32) -> Case {
+    let guest = built("recover_blocked", &folders.guests);
+    Case {
+        name: "blocked",
+        argv: vec![
+            guest.to_string_lossy().into_owned(),
+            threads.to_string(),
+            rounds.to_string(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_blocked'",
     }
 }
 
-/// Kill one replica after the other, each when the last is replaced; the leader as often as any.
-fn kill_replicas(mark: &str, journal: &Path, seed: u64, ended: impl Fn() -> bool) -> usize {
-    let mut random = seed;
-    let mut kills = 0;
-    while kills < KILLS && !ended() {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        thread::sleep(Duration::from_millis(40 + (random >> 33) % 160));
-        let waiting = Instant::now();
-        while count(journal, "replaced") < kills
-            && !ended()
-            && waiting.elapsed() < Duration::from_secs(REPLACED_S)
-        {
-            thread::sleep(Duration::from_millis(2));
-        }
-        let replicas = replicas(mark);
-        if count(journal, "start") == 0 || replicas.len() < 3 {
-            continue;
-        }
-        let chosen = replicas[(random >> 40) as usize % replicas.len()];
-        let pid = i32::try_from(chosen).expect("a pid fits");
-        // SAFETY: kill takes no pointer; the process carries this run's mark.
-        unsafe { libc::kill(pid, libc::SIGKILL) };
-        kills += 1;
+/// Much memory: `LARGE_MIB`.
+fn memory(folders: &Folders) -> Case {
+    let guest = built("recover_memory", &folders.guests);
+    Case {
+        name: "memory",
+        argv: vec![
+            guest.to_string_lossy().into_owned(),
+            settings::large_mib().to_string(),
+            "100".into(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_memory'",
     }
-    kills
-}
-
-/// How often an event stands in the journal so far.
-fn count(journal: &Path, event: &str) -> usize {
-    let wanted = format!("\"event\":\"{event}\"");
-    let text = fs::read_to_string(journal).unwrap_or_default();
-    text.lines().filter(|l| l.contains(&wanted)).count()
-}
-
-/// The marked processes but for Geryon, which is the oldest.
-fn replicas(mark: &str) -> Vec<u32> {
-    let wanted = format!("{MARK}={mark}");
-    let mut all: Vec<(u64, u32)> = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
-            continue;
-        };
-        let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-        if !environ.split(|b| *b == 0).any(|v| v == wanted.as_bytes()) {
-            continue;
-        }
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let rest = stat.rsplit_once(')').map_or("", |r| r.1);
-        let started = rest.split_whitespace().nth(19).and_then(|v| v.parse().ok());
-        all.extend(started.map(|s: u64| (s, pid)));
-    }
-    all.sort_unstable();
-    all.into_iter().skip(1).map(|(_, pid)| pid).collect()
-}
-
-/// What is wrong with an outcome.
-fn wrong(case: &Case, inputs: &Path, outcome: &Outcome, dir: &Path) -> Option<String> {
-    let faults = outcome.faults();
-    if !faults.is_empty() {
-        return Some(faults.join("\n"));
-    }
-    if outcome.ended != Ended::Exit(0) {
-        return Some(format!("ended by {}", outcome.ended));
-    }
-    fs::write(dir.join("stdout"), &outcome.stdout).expect("the test's own folder is writable");
-    let checked = Command::new("bash")
-        .args(["-c", &format!("set -e -o pipefail; {}", case.check)])
-        .current_dir(dir)
-        .env("IN", inputs)
-        .output()
-        .expect("bash is there");
-    (!checked.status.success()).then(|| format!("check `{}` fails", case.check))
 }

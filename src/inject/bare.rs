@@ -9,13 +9,14 @@ use geryon_fault::fault::STUCK_SAMPLE_US;
 use geryon_fault::journal::{Event as Line, event};
 use geryon_fault::outcome::End;
 use geryon_fault::{Fault, Target, When};
-use geryon_tracee::{Event, Pid, Stop, Stopped, wait_any};
+use geryon_monitor::Watched;
+use geryon_tracee::{Event, Pid, Stop, Stopped, is_breakpoint, wait_any};
 use launch::Children;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -63,7 +64,10 @@ pub fn main(args: Args) -> Result<ExitCode> {
     tracer.serve(&children)?;
     let missed = tracer.plan.as_ref().is_some_and(|plan| !plan.struck);
     if missed {
-        tracer.say(event::MISSED, Some("the program had ended".into()))?;
+        let plan = tracer.plan.as_ref();
+        let why = plan.and_then(|p| p.watched.why());
+        let why = why.unwrap_or("the program had ended").to_owned();
+        tracer.say(event::MISSED, Some(why))?;
     }
     tracer.say(event::END, None)?;
     match tracer.end {
@@ -80,6 +84,8 @@ struct Plan {
     left: u32,
     /// It was made once at least, or it was told why it cannot be.
     struck: bool,
+    /// The instruction that is waited for.
+    watched: Watched,
 }
 
 impl Plan {
@@ -98,6 +104,7 @@ impl Plan {
             due,
             left,
             struck: false,
+            watched: Watched::of(&fault),
         }
     }
 }
@@ -132,7 +139,7 @@ impl Tracer {
     /// Until the fault is due.
     fn patience(&self) -> Duration {
         match (&self.plan, self.start, self.victim) {
-            (Some(plan), Some(start), None) if plan.left > 0 => {
+            (Some(plan), Some(start), None) if plan.left > 0 && !plan.watched.waits() => {
                 plan.due.saturating_sub(start.elapsed()).min(WAIT)
             }
             _ => WAIT,
@@ -173,6 +180,7 @@ impl Tracer {
         }
         self.threads.insert(tid);
         match stop {
+            Stop::Signal(..) if self.on_breakpoint(thread)? => thread.resume(0)?,
             Stop::Signal(_, signal) => thread.resume(signal)?,
             Stop::Event(_, Event::Exec) => {
                 // Threads that an exec ends say so, but for the one that made it.
@@ -184,9 +192,16 @@ impl Tracer {
                     self.start = Some(Instant::now());
                     self.say(event::START, None)?;
                 }
+                if tid == self.root
+                    && let Some(plan) = &mut self.plan
+                {
+                    plan.watched.begin();
+                }
+                self.arm(tid);
                 thread.resume(0)?;
             }
             Stop::Event(_, Event::Stop(signal)) => {
+                self.arm(tid);
                 if self.victim == Some(tid) {
                     self.victim = None;
                     self.strike(thread)?;
@@ -198,13 +213,43 @@ impl Tracer {
                     thread.listen()?;
                 }
             }
+            Stop::Event(_, Event::Exit) => thread.let_end()?,
             _ => thread.resume(0)?,
         }
         Ok(())
     }
 
+    /// Give a thread of the first process the breakpoint that the fault waits at.
+    fn arm(&mut self, tid: Pid) {
+        let ours =
+            tid == self.root || Path::new(&format!("/proc/{}/task/{tid}", self.root)).exists();
+        if let Some(plan) = self.plan.as_mut().filter(|p| ours && p.watched.waits()) {
+            plan.watched.arm(tid, self.root);
+        }
+    }
+
+    /// Whether it was hit; if that was the time that the fault waits for, it is made.
+    fn on_breakpoint(&mut self, thread: Stopped) -> Result<bool> {
+        let Some(plan) = self.plan.as_mut() else {
+            return Ok(false);
+        };
+        if !plan.watched.watches(thread.0) || !is_breakpoint(&thread.siginfo()?) {
+            return Ok(false);
+        }
+        if plan.watched.executed(thread.0, self.root) {
+            if let Some(start) = self.start {
+                plan.due = start.elapsed();
+            }
+            self.strike(thread)?;
+        }
+        Ok(true)
+    }
+
     fn gone(&mut self, tid: Pid, end: End) {
         self.threads.remove(&tid);
+        if let Some(plan) = &mut self.plan {
+            plan.watched.forget(tid);
+        }
         if self.victim == Some(tid) {
             self.victim = None;
         }
@@ -219,8 +264,10 @@ impl Tracer {
         };
         let first = !std::mem::replace(&mut plan.struck, true);
         let result = match plan.fault.when {
-            When::Delay { .. } => strike::strike(thread, &plan.fault.target)?,
-            _ => Err("a bare run knows delays only".into()),
+            When::Delay { .. } | When::Address { .. } => {
+                strike::strike(thread, &plan.fault.target)?
+            }
+            When::Event { .. } => Err("a bare run has no log".into()),
         };
         plan.left -= 1;
         plan.due += Duration::from_micros(STUCK_SAMPLE_US);

@@ -21,6 +21,8 @@ pub struct Golden {
     pub span_us: u64,
     /// The longest.
     pub slowest: Duration,
+    /// Words in the log of the first process, in the run that has fewest.
+    pub span_events: u64,
     /// The shortest bare run, in microseconds.
     pub bare_span_us: u64,
     /// The longest.
@@ -49,6 +51,7 @@ impl Golden {
             written,
             span_us: 0,
             slowest: Duration::ZERO,
+            span_events: 0,
             bare_span_us: shortest(&native),
             bare_slowest: slowest(&native),
         };
@@ -59,6 +62,8 @@ impl Golden {
             }
             golden.span_us = shortest(&runs);
             golden.slowest = slowest(&runs);
+            let events = runs.iter().filter_map(|run| run.told.events);
+            golden.span_events = events.min().unwrap_or(0);
         }
         Ok(golden)
     }

@@ -30,6 +30,8 @@ pub struct Setting {
     pub inputs: Vec<PathBuf>,
     /// Where all that is.
     pub scratch: PathBuf,
+    /// Where it is kept what runs that went wrong have said.
+    pub keep: Option<PathBuf>,
 }
 
 /// How the program is run.
@@ -49,6 +51,8 @@ pub struct Ran {
     pub written: Written,
     /// What the journal says.
     pub told: Told,
+    /// The journal itself.
+    pub journal: String,
     /// How long it took.
     pub wall: Duration,
 }
@@ -102,6 +106,9 @@ impl Setting {
         for file in &self.files {
             files.insert(file.clone(), fs::read(work.join(file)).ok());
         }
+        // There is none of a native run, nor perhaps of a monitor that was killed.
+        let journal = fs::read(journal).unwrap_or_default();
+        let journal = String::from_utf8_lossy(&journal).into_owned();
         Ok(Ran {
             written: Written {
                 end,
@@ -109,12 +116,25 @@ impl Setting {
                 stderr: fs::read(stderr)?,
                 files,
             },
-            // There is none of a native run, nor perhaps of a monitor that was killed.
-            told: Told::read(&String::from_utf8_lossy(
-                &fs::read(journal).unwrap_or_default(),
-            )),
+            told: Told::read(&journal),
+            journal,
             wall,
         })
+    }
+
+    /// Keep what a run that went wrong has said: the fault, stderr with Geryon's report, the journal.
+    pub fn keep(&self, trial: u64, fault: &Fault, run: &Ran) -> Result<()> {
+        let Some(folder) = &self.keep else {
+            return Ok(());
+        };
+        let path = folder.join(format!("trial-{trial}.txt"));
+        let mut text = format!("--fault {fault}\nended: {:?}\n\n", run.written.end).into_bytes();
+        text.extend_from_slice(&run.written.stderr);
+        text.extend_from_slice(b"\n");
+        text.extend_from_slice(run.journal.as_bytes());
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, text))
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     fn command(&self, way: Way<'_>, journal: &Path) -> Vec<OsString> {

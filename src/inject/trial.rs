@@ -44,6 +44,9 @@ pub fn run(
     };
     let run = setting.run(&format!("trial-{number}-{}", side.name()), way, limit)?;
     let outcome = classify(&golden.written, &run.written, &run.told, replicas);
+    if outcome.is_bad() && side == Side::Geryon {
+        setting.keep(number, &fault, &run)?;
+    }
     let note = match outcome {
         Outcome::Missed => run.told.why.clone(),
         _ => golden.written.difference(&run.written),

@@ -10,6 +10,8 @@
 //! | `LOAD=1` | busy loops on all cores meanwhile |
 //! | `SHORT=1` | smaller inputs for the real programs, for many repetitions |
 //! | `LIMIT_S=n` | what counts as a hang |
+//! | `LARGE_MIB=n` | memory of the large program whose replicas are killed (64) |
+//! | `KILL_LOOP_S=n` | seconds for which replicas are killed by chance (6; 600 by hand) |
 //! | `GERYON_BIN=path` | another binary than the one cargo just built |
 
 use std::time::Duration;
@@ -79,4 +81,16 @@ pub fn load() -> bool {
 /// What counts as a hang.
 pub fn limit(usual_s: u64) -> Duration {
     Duration::from_secs(number("LIMIT_S").map_or(usual_s, u64::from))
+}
+
+/// Memory of the program that has much of it, in MiB.
+#[allow(dead_code)] // only the tests of recovery have one
+pub fn large_mib() -> u32 {
+    number("LARGE_MIB").unwrap_or(64)
+}
+
+/// How long replicas are killed by chance.
+#[allow(dead_code)] // only one of the tests of recovery does
+pub fn kill_loop_s() -> u64 {
+    number("KILL_LOOP_S").map_or(6, u64::from)
 }

@@ -99,6 +99,13 @@ pub mod flight {
     pub const LOGGING: u32 = 3;
     /// The record is whole up to `Block::flight_end`.
     pub const LOGGED: u32 = 4;
+    /// The rest of a write that came back short is being written: `Block::flight_done` bytes are out,
+    /// and what the registers tell.
+    pub const FINISHING: u32 = 8;
+    /// That has returned (twice `FINISHING`): besides, what is noted is out.
+    pub const FINISHED: u32 = 16;
+    /// All together has the result `Block::flight_total`.
+    pub const SUMMED: u32 = 32;
 }
 
 /// What has to be confirmed before it happens (`--verify`).
@@ -190,6 +197,10 @@ pub struct Reap {
 pub mod sabotage {
     /// Nothing.
     pub const NONE: u32 = 0;
+    /// Instead of a core: on any, at one call.
+    pub const ONCE: u32 = u32::MAX;
+    /// Instead of a core: on any, at each call from then on.
+    pub const ALWAYS: u32 = u32::MAX - 1;
     /// Change a scalar argument.
     pub const ARGUMENT: u32 = 1;
     /// Change a byte of an in-buffer.
@@ -202,6 +213,8 @@ pub mod sabotage {
     pub const CRASH: u32 = 5;
     /// Stop making progress.
     pub const HANG: u32 = 6;
+    /// Flip a bit of the next output behind its confirmation, where nobody looks any more.
+    pub const UNCHECKED: u32 = 7;
 }
 
 /// One follower's line in a ring's control page.
@@ -269,6 +282,32 @@ pub struct Header {
 #[derive(Clone, Copy)]
 pub struct Siginfo(pub [u64; 16]);
 
+/// Calls that one thread of a leader has made last and that a mistaken leader cannot simply leave to
+/// its successor, see [`Taken`].
+pub const MAX_TAKEN: usize = 64;
+
+/// A call that has changed something outside the process's memory before the others have followed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Position of the record of its completion.
+    pub start: u64,
+    /// Position behind it.
+    pub end: u64,
+    /// Its result.
+    pub result: i64,
+    /// Its first argument.
+    pub first: u64,
+    /// Where the file stood before, for calls that set its offset.
+    pub was: i64,
+    /// Digest of what it was given.
+    pub digest: u64,
+    /// Number of the call.
+    pub nr: u32,
+    /// 1: it was confirmed before it happened.
+    pub confirmed: u32,
+}
+
 /// A point at which a handler was started: what its frame shows, and where the thread really
 /// goes on (in a trampoline).
 #[repr(C)]
@@ -326,6 +365,9 @@ pub struct Private {
     pub sabotage: u32,
     /// The logged call (counted over the process) at which to do it.
     pub sabotage_at: u64,
+    /// The core on which it is done, at each call from then on; or [`sabotage::ONCE`],
+    /// [`sabotage::ALWAYS`].
+    pub sabotage_core: u32,
     /// Logged calls of the process so far (leader's count in the leader).
     pub calls: AtomicU64,
     /// Relocated originals of the hooked functions, by hook id; 0 when not present.
@@ -422,9 +464,12 @@ pub struct Block {
     pub born: AtomicU32,
     /// Follower: 1 while it carries out an operation whose turn has come.
     pub midway: AtomicU32,
-    /// Leader: position behind the last record of a call that took something for good (input that
-    /// cannot be read twice).
-    pub taken: u64,
+    /// Leader: number of entries ever made in `taken`.
+    pub taken_count: u64,
+    /// Leader: calls that cannot simply be made again.
+    pub taken: [Taken; MAX_TAKEN],
+    /// Leader: where the file stood before the call that is under way.
+    pub offset_before: i64,
     /// Follower, waiting for its turn: where the record starts that says so.
     pub standing: u64,
     /// See [`flight`] (leader).
@@ -433,8 +478,14 @@ pub struct Block {
     pub flight_nr: u32,
     /// Digest of what it was given.
     pub flight_digest: u64,
-    /// What it returned.
-    pub flight_result: u64,
+    /// What it returned, noted twice; `outcome::NOTHING` until then.
+    pub flight_result: [u64; 2],
+    /// Digest of what it wrote, right after it had; 0: not taken.
+    pub flight_written: u64,
+    /// Of a write in several parts: bytes that were out before the part under way.
+    pub flight_done: u64,
+    /// And with it.
+    pub flight_total: u64,
     /// Position of its completion's record.
     pub flight_start: u64,
     /// Position behind it.
@@ -451,6 +502,8 @@ pub struct Block {
     pub given_digest: u64,
     /// Its result.
     pub given_result: u64,
+    /// Digest of what it wrote; 0: not known.
+    pub given_written: u64,
     /// Records consumed or produced (for progress reports).
     pub events: u64,
     /// The last records, newest at `events % 16`.
@@ -513,6 +566,8 @@ pub mod why {
     pub const OUTCOME: u32 = 4;
     /// A local operation failed here that succeeded in the leader.
     pub const LOCAL: u32 = 5;
+    /// What the record says that a call wrote is not what the leader says that it wrote.
+    pub const DAMAGED: u32 = 6;
 }
 
 /// One past the last address that belongs to Geryon in a replica.

@@ -70,6 +70,26 @@ pub const fn low_of(word: u64) -> u32 {
     word as u32
 }
 
+/// The second word of a record that names a thread group: the group, and a check over all of the
+/// record (its first word, the group, the third word). Nothing else would notice that one of them was
+/// damaged before it has done harm.
+pub const fn seal(first: u64, slot: u32, third: u64) -> u64 {
+    let mixed =
+        (first ^ third.rotate_left(29) ^ (slot as u64) << 7).wrapping_mul(0xa076_1d64_78bd_642f);
+    let check = (mixed ^ mixed >> 29).wrapping_mul(0xe703_7ed1_a0b4_28db);
+    check >> 32 << 32 | slot as u64
+}
+
+/// The thread group in a word that [`seal`] made; None when the record is damaged.
+pub const fn unseal(first: u64, second: u64, third: u64) -> Option<u32> {
+    let slot = second as u32;
+    if seal(first, slot, third) == second {
+        Some(slot)
+    } else {
+        None
+    }
+}
+
 /// Name of a kind, for reports.
 pub const fn name(kind: u8) -> &'static str {
     match kind {
@@ -88,5 +108,25 @@ pub const fn name(kind: u8) -> &'static str {
         kind::CREATE => "pthread_create",
         kind::TURN => "hand-over of the turn",
         _ => "unknown record",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_breaks_the_seal() {
+        for (slot, third) in [(0, 0), (3, 171), (511, u64::MAX), (u32::MAX, 7)] {
+            let first = word(kind::TURN, 0, 0, 46);
+            let second = seal(first, slot, third);
+            assert_eq!(unseal(first, second, third), Some(slot));
+            for bit in 0..64 {
+                let flip = 1 << bit;
+                assert_eq!(unseal(first ^ flip, second, third), None, "first {bit}");
+                assert_eq!(unseal(first, second ^ flip, third), None, "second {bit}");
+                assert_eq!(unseal(first, second, third ^ flip), None, "third {bit}");
+            }
+        }
     }
 }

@@ -4,14 +4,17 @@ use crate::compare::{self, expect};
 use crate::gate::{real_blocking, real_in_flight};
 use crate::ids;
 use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
-use crate::marshal::{self, Before};
+use crate::marshal::{self, Before, Received};
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, leads, private};
+use crate::stop::broken;
+use crate::undo;
 use crate::wait::{announce, announce_end};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, compiler_fence};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{flight, repeat, verify, wait};
+use geryon_abi::layout::{flight, repeat, verify, wait, why};
+use geryon_abi::outcome::{self, NOTHING, is_plausible};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::Row;
 
@@ -42,15 +45,18 @@ pub fn input(frame: &mut Frame, row: &Row) {
         return output(frame, row);
     }
     let digest = marshal::digest(row, &args);
-    if !leads()
+    while !leads()
         && let Some((first, [])) = expect(b, frame, kind::CALL, row.nr, digest, &args)
     {
-        return finish(b, frame, row, first);
+        if finish(b, frame, row, first) {
+            return;
+        }
     }
     raise::lead_signal_before(b, frame);
     b.call_start = b.pos;
     let before = marshal::before(row, &args);
-    let result = execute(row, args, digest);
+    undo::before(b, row.nr, args[0]);
+    let result = execute(row, args, digest, &before);
     complete(b, frame, row, kind::CALL, Some(digest), result, &before);
 }
 
@@ -58,12 +64,16 @@ pub fn input(frame: &mut Frame, row: &Row) {
 pub fn output(frame: &mut Frame, row: &Row) {
     let executes = begin(frame, row);
     let b = block();
-    if !executes && let Some(first) = expect_end(b, frame, row.nr) {
-        return finish(b, frame, row, first);
+    while !executes && let Some(first) = expect_end(b, frame, row.nr) {
+        if finish(b, frame, row, first) {
+            return;
+        }
     }
     let args = frame.args();
     let before = marshal::before(row, &args);
-    let result = execute(row, args, CONFIRMED);
+    let spoilt = crate::sabotage::unchecked(row, &args);
+    let result = execute(row, args, CONFIRMED, &before);
+    crate::sabotage::flip_back(spoilt);
     complete(b, frame, row, kind::END, None, result, &before);
 }
 
@@ -88,7 +98,15 @@ pub fn begin(frame: &mut Frame, row: &Row) -> bool {
     crate::sabotage::maybe(frame, row);
     let args = frame.args();
     let digest = marshal::digest(row, &args);
-    rendezvous(frame, row.nr, digest, args)
+    if !rendezvous(frame, row.nr, digest, args) {
+        return false;
+    }
+    // What was agreed on is what will happen: while this thread waited for the others, its registers
+    // and its memory may have changed.
+    if private().replicas > 1 && marshal::digest(row, &frame.args()) != digest {
+        broken();
+    }
+    true
 }
 
 /// Agree with the other replicas on a number and a digest.
@@ -118,7 +136,7 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
 
 /// Execute a call in the leader, unless its predecessor has; interruptions without a signal for the
 /// program are hidden.
-pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
+pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     let nr = row.nr as u64;
     let mut b = block();
     let serial = crate::serial::active();
@@ -128,7 +146,14 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
         }
         return result;
     }
+    if closes(nr) && private().file_maps != 0 && private().replicas > 1 {
+        // Only here, where it is certain that this replica makes the call: its thread may have come
+        // to it as a follower's.
+        crate::memory::outdate_sleepers();
+        crate::memory::await_file_maps();
+    }
     let mut first = true;
+    let shown = args;
     let args = ids::translated(row, args);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
@@ -146,16 +171,22 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
         }
         announce(wait::KERNEL, nr, 0);
         b.halted.store(0, Ordering::Relaxed);
-        let result = finish_write(b, nr, &args, real_blocking(nr, args));
+        let checked = digest != CONFIRMED;
+        let mut result = finish_write(b, nr, &args, checked, real_blocking(nr, &args, checked));
         announce_end();
         if serial {
+            b.flight_written = marshal::written(row, &shown, result, before);
             crate::serial::acquire(b);
+            result = noted(b, result);
+        }
+        if !is_plausible(nr, result) {
+            broken();
         }
         b.repeatable = repeat::NOTHING;
         b.call_start = b.pos;
         // The monitor stops threads; epoll_wait and others show that as EINTR (design, 10).
         if result == -4 && !raise::pending(block()) {
-            b.flight.store(flight::BEGUN, Ordering::Release);
+            take_off(b, row.nr, digest);
             continue;
         }
         return ids::shown(row, result);
@@ -164,7 +195,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64) -> i64 {
 
 /// A write to a pipe or a stream that the monitor's halting has cut short, which no signal of the
 /// program has done: write the rest. How much is written by now.
-fn finish_write(mut b: Here, nr: u64, args: &[u64; 6], mut done: i64) -> i64 {
+fn finish_write(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: i64) -> i64 {
     const WRITE: u64 = 1;
     const SENDTO: u64 = 44;
     if !matches!(nr, WRITE | SENDTO) {
@@ -176,17 +207,42 @@ fn finish_write(mut b: Here, nr: u64, args: &[u64; 6], mut done: i64) -> i64 {
         && !raise::pending(b)
     {
         let by_now = done as u64;
-        b.flight_result = by_now;
         let mut rest = *args;
         rest[1] += by_now;
         rest[2] -= by_now;
-        let more = real_blocking(nr, rest);
+        // One step after the other, so that a successor finds a sum that is right at each.
+        b.flight_done = by_now;
+        b.flight.store(flight::FINISHING, Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+        b.flight_result = [NOTHING; 2];
+        let more = real_blocking(nr, &rest, checked);
+        done += more.max(0);
+        b.flight_total = done as u64;
+        b.flight.store(flight::SUMMED, Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+        b.flight_result = [done as u64; 2];
+        b.flight.store(flight::RETURNED, Ordering::Release);
         if more <= 0 {
             break;
         }
-        done += more;
     }
     done
+}
+
+/// The result of a call, after this thread has waited for its turn with it: all replicas are about to
+/// be told, and a register that holds it may have changed meanwhile. Of three copies two decide.
+fn noted(b: Here, held: i64) -> i64 {
+    match outcome::noted(b.flight_result) {
+        Ok(Some(result)) => result,
+        Err(()) if b.flight_result.contains(&(held as u64)) => held,
+        _ => broken(),
+    }
+}
+
+/// Calls after which a descriptor may be gone that a follower has yet to map.
+fn closes(nr: u64) -> bool {
+    use crate::enter::nr::{CLOSE, CLOSE_RANGE, DUP2, DUP3};
+    matches!(nr, CLOSE | DUP2 | DUP3 | CLOSE_RANGE)
 }
 
 /// A call begins that must happen exactly once, whatever becomes of this process: the gate notes its
@@ -194,6 +250,8 @@ fn finish_write(mut b: Here, nr: u64, args: &[u64; 6], mut done: i64) -> i64 {
 pub fn take_off(mut b: Here, nr: u16, digest: u64) {
     b.flight_nr = nr as u32;
     b.flight_digest = digest;
+    b.flight_result = [NOTHING; 2];
+    b.flight_written = 0;
     b.flight.store(flight::BEGUN, Ordering::Release);
 }
 
@@ -244,7 +302,13 @@ pub fn complete(
     }
     put(b, shown as u64);
     if detail & after::RESTART == 0 {
-        marshal::send(b, row, &frame.args(), shown, before);
+        let written = marshal::send(b, row, &frame.args(), first, shown, before);
+        let under_way = b.flight.load(Ordering::Relaxed) != flight::NONE;
+        if under_way && b.flight_written != 0 && b.flight_written != written {
+            // It has changed since the call has written it: the others must not be told.
+            broken();
+        }
+        undo::note(b, k, row.nr, &frame.args(), digest, shown);
     }
     // The signal's words belong to the record.
     if detail & after::SIGNAL == 0 {
@@ -254,17 +318,8 @@ pub fn complete(
     settle(b, frame, row.nr, shown, detail);
 }
 
-/// Calls that take what cannot be taken again: a leader that was wrong cannot give it back.
-pub fn takes(nr: u32) -> bool {
-    // read, lseek, readv, accept, recvfrom, recvmsg, getdents, getdents64, accept4, recvmmsg
-    matches!(nr, 0 | 8 | 19 | 43 | 45 | 47 | 78 | 217 | 288 | 299)
-}
-
 /// Leader: the record of a call is whole: let it be seen.
 pub fn landed(mut b: Here) {
-    if takes(b.flight_nr) {
-        b.taken = b.pos;
-    }
     b.flight_end = b.pos;
     if b.flight.load(Ordering::Relaxed) != flight::NONE {
         b.flight.store(flight::LOGGED, Ordering::Release);
@@ -273,16 +328,37 @@ pub fn landed(mut b: Here) {
     b.flight.store(flight::NONE, Ordering::Release);
 }
 
-/// Follower: the end of a call, after its first word (and digest).
-pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) {
-    crate::log::verified(b);
+/// Follower: the end of a call, after its first word (and digest). False when the record was damaged
+/// and is not in the log any more.
+#[must_use]
+pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
     let result = get(b) as i64;
     let payload = b.pos;
     let detail = geryon_abi::record::detail_of(first);
-    if detail & after::RESTART == 0 && !marshal::receive(b, row, &frame.args(), result) {
-        promotion::complete_record(b, payload, row, &frame.args(), result);
+    if detail & after::RESTART == 0 {
+        match marshal::receive(b, row, &frame.args(), first, result) {
+            Received::Whole => {}
+            Received::Torn => {
+                promotion::complete_record(b, payload, row, &frame.args(), first, result)
+            }
+            Received::Damaged => {
+                let before = if kind_of(first) == kind::CALL { 3 } else { 2 };
+                let ours = compare::call(kind_of(first), row.nr, 0, &frame.args());
+                crate::stop::diverged(why::DAMAGED, payload - before, ours);
+                return false;
+            }
+        }
     }
+    crate::log::verified(b);
     settle(b, frame, row.nr, result, detail);
+    true
+}
+
+/// As [`finish`], where there is no way back.
+pub fn finish_for_good(b: Here, frame: &mut Frame, row: &Row, first: u64) {
+    if !finish(b, frame, row, first) {
+        crate::stop::diverged_for_good(why::DAMAGED, b.pos, compare::plain(first));
+    }
 }
 
 /// Both: set the result (or the restart), then deliver the signal that follows.

@@ -58,7 +58,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     if crate::state::block().suspend != 0 && number != nr::FUTEX && number != nr::RT_SIGRETURN {
         // Inside the original of a hooked function (its clock for a timeout, a yield): how often
         // that asks is each replica's own affair; the function's outcome is what is logged.
-        frame.rax = crate::gate::real_blocking(number, frame.args()) as u64;
+        frame.rax = crate::gate::real_blocking(number, &frame.args(), true) as u64;
         frame.pad = frame.rflags();
         return;
     }
@@ -98,7 +98,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
-        nr::CLOSE | nr::DUP2 | nr::DUP3 | nr::CLOSE_RANGE => process::close(frame, row),
+        nr::CLOSE | nr::DUP2 | nr::DUP3 | nr::CLOSE_RANGE => call::output(frame, row),
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
         nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
         _ => by_class(frame, row),

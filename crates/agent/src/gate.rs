@@ -19,17 +19,13 @@ const WIPE_BYTES: usize = 768;
 pub const SITE_WORD: usize = SITE_WORD_VALUE;
 const SITE_WORD_VALUE: usize = 23;
 
-/// The kernel looks at the lower half of a call's number. This bit above it is in no result: whoever
-/// finds it there has come by the `syscall` instruction without executing it.
-pub const UNMADE: u32 = 62;
-
 /// Behind a `syscall` instruction: a result that is none is a crash, not an input of all replicas.
 macro_rules! check_made {
     () => {
         "mov rcx, rax
-         shr rcx, 62
-         cmp ecx, 1
-         je geryon_unmade"
+         btc rcx, {unmade}
+         cmp rcx, 1024
+         jb geryon_unmade"
     };
 }
 
@@ -129,14 +125,17 @@ global_asm!(
     check_made!(),
     "ret",
     ".globl geryon_syscall_blocking",
-    "geryon_syscall_blocking:",      // the same, but gives EINTR when a signal is pending
+    "geryon_syscall_blocking:",      // extern "C" fn(nr, arguments, checked) -> result;
+    "push rbx",                      // gives EINTR when a signal is pending
+    "push rdx",
+    "mov rbx, rsi",
     "mov rax, rdi",
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "mov rdx, rcx",
-    "mov r10, r8",
-    "mov r8, r9",
-    "mov r9, [rsp+8]",
+    "mov rdi, [rbx]",
+    "mov rsi, [rbx+8]",
+    "mov rdx, [rbx+16]",
+    "mov r10, [rbx+24]",
+    "mov r8, [rbx+32]",
+    "mov r9, [rbx+40]",
     "bts rax, {unmade}",
     ".globl geryon_blocking_check",
     "geryon_blocking_check:",        // from here to the syscall the monitor may say `geryon_eintr`
@@ -147,15 +146,37 @@ global_asm!(
     "syscall",
     ".globl geryon_blocking_end",
     "geryon_blocking_end:",
+    "cmp dword ptr [rsp], 0",
+    "je 7f",
+    "cmp rdi, [rbx]",                // it has slept for long: were its arguments still the same
+    "jne geryon_unmade",             // when it was taken up again?
+    "cmp rsi, [rbx+8]",
+    "jne geryon_unmade",
+    "cmp rdx, [rbx+16]",
+    "jne geryon_unmade",
+    "cmp r10, [rbx+24]",
+    "jne geryon_unmade",
+    "cmp r8, [rbx+32]",
+    "jne geryon_unmade",
+    "cmp r9, [rbx+40]",
+    "jne geryon_unmade",
+    "7:",
     "mov gs:[{flight_result}], rax",
     ".globl geryon_flight_returned",
     "geryon_flight_returned:",
     "shl dword ptr gs:[{flight}], 1",
+    "mov gs:[{flight_result} + 8], rax",
     check_made!(),
+    "pop rdx",
+    "pop rbx",
     "ret",
     ".globl geryon_eintr",
     "geryon_eintr:",
     "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
+    "mov gs:[{flight_result}], rax",
+    "mov gs:[{flight_result} + 8], rax",
+    "pop rdx",
+    "pop rbx",
     "ret",
     ".globl geryon_flight_syscall",
     "geryon_flight_syscall:",        // as geryon_syscall, with its result kept for a successor
@@ -174,10 +195,11 @@ global_asm!(
     ".globl geryon_flight_end_returned",
     "geryon_flight_end_returned:",
     "shl dword ptr gs:[{flight}], 1",
+    "mov gs:[{flight_result} + 8], rax",
     check_made!(),
     "ret",
     ".globl geryon_unmade",
-    "geryon_unmade:",                // the `syscall` instruction was not executed: broken hardware
+    "geryon_unmade:",                // the `syscall` instruction was not executed, or another call
     "ud2",
     ".globl geryon_sigreturn",
     "geryon_sigreturn:",             // extern "C" fn(user stack pointer) -> !
@@ -321,7 +343,7 @@ global_asm!(
     "pop rbx",
     "ret",
     site = const SITE_WORD_VALUE,
-    unmade = const UNMADE,
+    unmade = const geryon_abi::outcome::UNMADE,
     pending = const PENDING,
     flight = const core::mem::offset_of!(Block, flight),
     flight_result = const core::mem::offset_of!(Block, flight_result),
@@ -334,7 +356,7 @@ global_asm!(
 
 unsafe extern "C" {
     fn geryon_syscall(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
-    fn geryon_syscall_blocking(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
+    fn geryon_syscall_blocking(nr: u64, args: *const u64, checked: u64) -> i64;
     fn geryon_flight_syscall(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
     fn geryon_sigreturn(rsp: u64) -> !;
     fn geryon_exit(block: u64, status: u64) -> !;
@@ -361,11 +383,12 @@ pub fn real(nr: u64, a: [u64; 6]) -> i64 {
     unsafe { geryon_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
 }
 
-/// Execute a call that may block; -512 when a signal is pending before it has begun.
+/// Execute a call that may block; -512 when a signal is pending before it has begun. `checked`: if its
+/// registers have changed while it slept, this replica crashes, and the call counts as not made.
 #[inline(always)]
-pub fn real_blocking(nr: u64, a: [u64; 6]) -> i64 {
+pub fn real_blocking(nr: u64, a: &[u64; 6], checked: bool) -> i64 {
     // SAFETY: as for `real`.
-    unsafe { geryon_syscall_blocking(nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
+    unsafe { geryon_syscall_blocking(nr, a.as_ptr(), checked as u64) }
 }
 
 /// As [`real`], for a call that may be under way when the leader is lost (`Block::flight`).

@@ -28,5 +28,6 @@ pub mod state;
 pub mod stop;
 pub mod thread;
 pub mod timer;
+pub mod undo;
 pub mod wait;
 mod xmm;

@@ -10,6 +10,8 @@ use geryon_abi::table;
 
 const IOVEC_MAX: u64 = 1024;
 const PATH_MAX: usize = 4096;
+/// Bytes of the longest address of a socket.
+const NAME_MAX: u32 = 128;
 
 /// Read a word of application memory.
 ///
@@ -191,16 +193,38 @@ fn fdset_bytes(bits: u64) -> u64 {
 trait Transfer {
     fn move_bytes(&mut self, address: u64, len: u64);
     fn checked_len(&mut self, len: u64) -> u64;
+    /// As `checked_len`, of bytes for which the buffers of a message limit the room.
+    fn received(&mut self, len: u64) -> u64 {
+        self.checked_len(len)
+    }
 }
 
-struct ToLog(Here);
-/// `torn`: the log ended in the middle of the record.
+struct ToLog {
+    b: Here,
+    digest: Digest,
+}
+/// What came of reading a record's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// All is as the leader says that it was.
+    Whole,
+    /// The log ended in the middle of the record.
+    Torn,
+    /// It is not what the leader says that it wrote.
+    Damaged,
+}
 struct FromLog {
     b: Here,
-    torn: bool,
+    digest: Digest,
+    state: Received,
 }
 /// To the log, where the beginning may be already.
-struct ToLogAgain(Here);
+struct ToLogAgain {
+    b: Here,
+    digest: Digest,
+}
+/// To nowhere: what lies there now.
+struct Written(Digest);
 /// From the memory of the former leader.
 struct FromLeader;
 
@@ -221,23 +245,47 @@ fn append(address: u64, len: u64, mut put: impl FnMut(u64)) {
     }
 }
 
+/// What lies in memory now, where a call has written.
+///
+/// # Safety
+/// The kernel has accepted the address, or this replica has just written there.
+unsafe fn note(digest: &mut Digest, address: u64, len: u64) {
+    // SAFETY: the caller's promise.
+    digest.bytes(unsafe { bytes(address, len) });
+}
+
 impl Transfer for ToLog {
     fn checked_len(&mut self, len: u64) -> u64 {
-        put(self.0, len);
+        put(self.b, len);
         len
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
-        append(address, len, |w| put(self.0, w));
+        append(address, len, |w| put(self.b, w));
+        // From memory, not from what went into the log: the two must agree at the other end.
+        // SAFETY: the kernel has just written these bytes for the leader.
+        unsafe { note(&mut self.digest, address, len) };
     }
 }
 
 impl Transfer for ToLogAgain {
     fn checked_len(&mut self, len: u64) -> u64 {
-        put_again(self.0, len);
+        put_again(self.b, len);
         len
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
-        append(address, len, |w| put_again(self.0, w));
+        append(address, len, |w| put_again(self.b, w));
+        // SAFETY: these bytes were just copied from the former leader.
+        unsafe { note(&mut self.digest, address, len) };
+    }
+}
+
+impl Transfer for Written {
+    fn checked_len(&mut self, len: u64) -> u64 {
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        // SAFETY: the kernel has just written these bytes.
+        unsafe { note(&mut self.0, address, len) };
     }
 }
 
@@ -250,31 +298,45 @@ impl Transfer for FromLeader {
     }
 }
 
+impl FromLog {
+    fn word(&mut self) -> Option<u64> {
+        if self.state != Received::Whole {
+            return None;
+        }
+        let word = get_torn(self.b);
+        if word.is_none() {
+            self.state = Received::Torn;
+        }
+        word
+    }
+}
+
 impl Transfer for FromLog {
-    fn checked_len(&mut self, _len: u64) -> u64 {
-        if self.torn {
+    fn received(&mut self, _len: u64) -> u64 {
+        self.word().unwrap_or(0)
+    }
+    /// No more than there is room for: a damaged length must not spread.
+    fn checked_len(&mut self, room: u64) -> u64 {
+        let len = self.word().unwrap_or(0);
+        if len > room {
+            self.state = Received::Damaged;
             return 0;
         }
-        get_torn(self.b).unwrap_or_else(|| {
-            self.torn = true;
-            0
-        })
+        len
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
         // SAFETY: the arguments were verified to be the leader's, whose kernel wrote to the
         // same addresses; the follower's memory is laid out alike.
         unsafe {
             for k in 0..len / 8 {
-                let Some(w) = get_torn(self.b) else {
-                    self.torn = true;
+                let Some(w) = self.word() else {
                     return;
                 };
                 ((address + 8 * k) as *mut u64).write_unaligned(w);
             }
             let rest = len % 8;
             if rest != 0 {
-                let Some(w) = get_torn(self.b) else {
-                    self.torn = true;
+                let Some(w) = self.word() else {
                     return;
                 };
                 let w = w.to_le_bytes();
@@ -284,6 +346,7 @@ impl Transfer for FromLog {
                 );
                 to.copy_from_slice(&w[..rest as usize]);
             }
+            note(&mut self.digest, address, len);
         }
     }
 }
@@ -298,7 +361,7 @@ pub struct Before {
 
 impl Before {
     /// Room for whatever the kernel wrote.
-    const UNLIMITED: Before = Before {
+    pub const UNLIMITED: Before = Before {
         words: [u32::MAX; 2],
         control: u64::MAX,
         name: u32::MAX,
@@ -333,21 +396,57 @@ pub fn before(row: &Row, args: &[u64; 6]) -> Before {
     b
 }
 
-/// Leader: append what the call wrote.
-pub fn send(b: Here, row: &Row, args: &[u64; 6], result: i64, before: &Before) {
-    walk(&mut ToLog(b), row, args, result, before);
+/// The check word of a record: over its first word, the result, and what lies in memory where the call
+/// has written.
+fn check(first: u64, result: i64, written: u64) -> u64 {
+    let mut digest = Digest::new(first);
+    digest.number(result as u64);
+    digest.number(written);
+    digest.finish()
 }
 
-/// Follower: write what the leader's call wrote. False when the log ended before all of it.
-pub fn receive(b: Here, row: &Row, args: &[u64; 6], result: i64) -> bool {
-    let mut from = FromLog { b, torn: false };
-    walk(&mut from, row, args, result, &Before::default());
-    !from.torn
+/// Digest of what a call has written; never 0.
+pub fn written(row: &Row, args: &[u64; 6], result: i64, before: &Before) -> u64 {
+    let mut seen = Written(Digest::new(0));
+    walk(&mut seen, row, args, result, before);
+    seen.0.finish() | 1
+}
+
+/// Leader: append what the call wrote, and a check word over the record. What [`written`] would give.
+pub fn send(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64, before: &Before) -> u64 {
+    let mut to = ToLog {
+        b,
+        digest: Digest::new(0),
+    };
+    walk(&mut to, row, args, result, before);
+    let written = to.digest.finish() | 1;
+    put(b, check(first, result, written));
+    written
+}
+
+/// Follower: write what the leader's call wrote.
+pub fn receive(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64) -> Received {
+    let mut from = FromLog {
+        b,
+        digest: Digest::new(0),
+        state: Received::Whole,
+    };
+    walk(&mut from, row, args, result, &Before::UNLIMITED);
+    let written = from.digest.finish() | 1;
+    match from.word() {
+        Some(theirs) if theirs != check(first, result, written) => Received::Damaged,
+        _ => from.state,
+    }
 }
 
 /// New leader: append what its predecessor's call wrote, and had begun to append.
-pub fn send_again(b: Here, row: &Row, args: &[u64; 6], result: i64) {
-    walk(&mut ToLogAgain(b), row, args, result, &Before::UNLIMITED);
+pub fn send_again(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64) {
+    let mut to = ToLogAgain {
+        b,
+        digest: Digest::new(0),
+    };
+    walk(&mut to, row, args, result, &Before::UNLIMITED);
+    put_again(b, check(first, result, to.digest.finish() | 1));
 }
 
 /// New leader: fetch what its predecessor's call wrote.
@@ -410,22 +509,22 @@ fn walk<T: Transfer>(t: &mut T, row: &Row, args: &[u64; 6], result: i64, before:
             }
             Kind::IovecOut(n) if good => iovec(t, p, args[n as usize], result as u64),
             Kind::MsghdrOut if good => message(t, p, result as u64, before),
-            Kind::MmsghdrOut(_) if good => {
-                for k in 0..result as u64 {
+            Kind::MmsghdrOut(n) if good => {
+                for k in 0..(result as u64).min(args[n as usize]) {
                     // SAFETY: the kernel has written msg_len of the first `result` entries.
                     let n = unsafe { read32(p + 64 * k + 56) } as u64;
                     let b = Before {
-                        name: 128,
+                        name: NAME_MAX,
                         control: 1 << 16,
                         ..*before
                     };
-                    let n = t.checked_len(n);
+                    let n = t.received(n);
                     message(t, p + 64 * k, n, &b);
                     plain(t, p + 64 * k + 56, 4);
                 }
             }
-            Kind::MmsghdrIn(_) if good => {
-                for k in 0..result as u64 {
+            Kind::MmsghdrIn(n) if good => {
+                for k in 0..(result as u64).min(args[n as usize]) {
                     plain(t, p + 64 * k + 56, 4);
                 }
             }
@@ -480,7 +579,14 @@ fn message<T: Transfer>(t: &mut T, p: u64, received: u64, before: &Before) {
     // SAFETY: as above.
     let (name_len, control_len) = unsafe { (read32(p + 8), read64(p + 40)) };
     if name != 0 {
-        plain(t, name, name_len.min(before.name) as u64);
+        let len = name_len.min(before.name) as u64;
+        // Of several messages nobody has noted how much room there was for each name.
+        let len = if before.name == NAME_MAX {
+            t.received(len).min(NAME_MAX as u64)
+        } else {
+            t.checked_len(len)
+        };
+        t.move_bytes(name, len);
     }
     iovec(t, iov, count, received);
     if control != 0 {

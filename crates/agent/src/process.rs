@@ -1,6 +1,6 @@
 //! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
 
-use crate::call::{self, begin, begin_record, complete, finish, rendezvous};
+use crate::call::{self, begin, begin_record, complete, finish_for_good, rendezvous};
 use crate::compare::{self, same_kind};
 use crate::digest::Digest;
 use crate::gate::{real, real_in_flight, rpc};
@@ -156,7 +156,7 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
         real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
     }
     match first {
-        Some(first) => finish(b, frame, row, first),
+        Some(first) => finish_for_good(b, frame, row, first),
         None => complete(b, frame, row, kind::END, None, shown, &Before::default()),
     }
 }
@@ -244,7 +244,7 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         }
         crate::log::take(b, 1);
         remember(b, next);
-        return finish(b, frame, row, next);
+        return finish_for_good(b, frame, row, next);
     }
     await_file_maps();
     // Not `execute`: the turn must not go to another thread of a program that is about to end.
@@ -264,15 +264,6 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);
 }
 
-/// close, dup2, dup3, close_range: a descriptor may go away that a follower has yet to map.
-pub fn close(frame: &mut Frame, row: &'static Row) {
-    if leads() && private().file_maps != 0 && private().replicas > 1 {
-        outdate_sleepers();
-        await_file_maps();
-    }
-    call::input(frame, row);
-}
-
 /// wait4, waitid: the leader waits; a follower then reaps its own copy of that child.
 pub fn wait(frame: &mut Frame, row: &'static Row) {
     /// The child is gone (not just stopped or continued).
@@ -288,14 +279,14 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
         {
             real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
         }
-        return finish(b, frame, row, first);
+        return finish_for_good(b, frame, row, first);
     }
     raise::lead_signal_before(b, frame);
     b.call_start = b.pos;
     let result = if promotion::has_taken_over() {
         crate::reap::wait(b, row, args, digest)
     } else {
-        call::execute(row, args, digest)
+        call::execute(row, args, digest, &Before::default())
     };
     let gone = if result >= 0 {
         gone_child(row.nr as u64, &args, result)

@@ -82,7 +82,7 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
     ];
     if b.given_nr != row.nr as u32 || b.given_digest != digest {
         // The former leader has done something else.
-        if crate::call::takes(b.given_nr) {
+        if geryon_abi::outcome::changes(b.given_nr, args, b.given_result as i64) {
             // Something that cannot be undone.
             crate::stop::diverged_for_good(why::DIGEST, b.pos, ours);
         }
@@ -91,6 +91,16 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
     }
     let result = b.given_result as i64;
     marshal::inherit(row, args, result);
+    if b.given_written != 0
+        && b.given_written != marshal::written(row, args, result, &marshal::Before::UNLIMITED)
+    {
+        // The former leader was lost because this has changed in its memory.
+        if !crate::undo::give_back(row.nr, args[0], result) {
+            crate::stop::diverged_for_good(why::DAMAGED, b.pos, ours);
+        }
+        b.given.store(0, Ordering::Release);
+        return None;
+    }
     accept(b, flight::RETURNED);
     Some(complete_write(row, args, result))
 }
@@ -99,7 +109,8 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
 fn accept(mut b: Here, state: u32) {
     b.flight_nr = b.given_nr;
     b.flight_digest = b.given_digest;
-    b.flight_result = b.given_result;
+    b.flight_result = [b.given_result; 2];
+    b.flight_written = 0;
     b.flight.store(state, Ordering::Release);
     b.given.store(0, Ordering::Release);
 }
@@ -120,7 +131,7 @@ fn complete_write(row: &Row, args: &[u64; 6], mut done: i64) -> i64 {
             break;
         }
         done += more;
-        b.flight_result = done as u64;
+        b.flight_result = [done as u64; 2];
     }
     done
 }
@@ -135,13 +146,20 @@ pub fn inherit(address: u64, len: u64) {
 /// A completion's record that was larger than the ring was lost in its middle: write the rest.
 /// (`payload`: where what the call wrote begins.)
 #[cold]
-pub fn complete_record(mut b: Here, payload: u64, row: &Row, args: &[u64; 6], result: i64) {
+pub fn complete_record(
+    mut b: Here,
+    payload: u64,
+    row: &Row,
+    args: &[u64; 6],
+    first: u64,
+    result: i64,
+) {
     if b.given.load(Ordering::Acquire) == 0 {
         torn_record(b);
     }
     marshal::inherit(row, args, result);
     accept(b, flight::LOGGING);
     b.pos = payload;
-    marshal::send_again(b, row, args, result);
+    marshal::send_again(b, row, args, first, result);
     crate::call::landed(b);
 }

@@ -29,6 +29,10 @@ pub fn pending(b: Here) -> bool {
 #[inline(always)]
 pub fn lead_signal_before(b: Here, frame: &mut Frame) {
     if pending(b) {
+        if crate::serial::active() {
+            // A thread of a new leader, which waited for a record, may not have the turn.
+            crate::serial::acquire(b);
+        }
         let first = word(kind::SIGNAL, 0, 0, 0);
         put(b, first);
         remember(b, first);

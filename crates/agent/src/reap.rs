@@ -47,7 +47,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         let child = rpc(number::REAP, &raw mut reap as u64, 0, 0);
         if child != 0 || options & WNOHANG != 0 {
             let result = show(row, &args, child, reap.status as u32);
-            b.flight_result = result as u64;
+            b.flight_result = [result as u64; 2];
             b.flight.store(flight::RETURNED, Ordering::Release);
             return result;
         }
@@ -58,7 +58,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         }
         announce(wait::KERNEL, row.nr as u64, 0);
         let events = &raw const header().child_events as u64;
-        let slept = real_blocking(NR_FUTEX, [events, 0, seen as u64, 0, 0, 0]);
+        let slept = real_blocking(NR_FUTEX, &[events, 0, seen as u64, 0, 0, 0], true);
         announce_end();
         if serial {
             crate::serial::acquire(b);

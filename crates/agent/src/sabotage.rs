@@ -8,7 +8,11 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::sabotage as what;
 use geryon_abi::row::{Kind, Row};
 
+const NR_WRITE: u16 = 1;
+const NR_PWRITE64: u16 = 18;
+const NR_WRITEV: u16 = 20;
 const NR_SCHED_YIELD: u64 = 24;
+const NR_GETCPU: u64 = 309;
 const NR_GETTIMEOFDAY: u16 = 96;
 
 /// At the start of an output call.
@@ -22,7 +26,16 @@ pub fn maybe(frame: &mut Frame, row: &Row) {
 #[cold]
 fn count(frame: &mut Frame, row: &Row) {
     let p = private();
-    if p.calls.fetch_add(1, Ordering::Relaxed) + 1 != p.sabotage_at {
+    if p.sabotage == what::UNCHECKED {
+        return;
+    }
+    let nth = p.calls.fetch_add(1, Ordering::Relaxed) + 1;
+    let due = match p.sabotage_core {
+        what::ONCE => nth == p.sabotage_at,
+        what::ALWAYS => nth >= p.sabotage_at,
+        core => nth >= p.sabotage_at && this_core() == core,
+    };
+    if !due {
         return;
     }
     let kind = p.sabotage;
@@ -48,6 +61,56 @@ fn count(frame: &mut Frame, row: &Row) {
     }
 }
 
+/// The core that this thread runs on.
+fn this_core() -> u32 {
+    let mut core = u32::MAX;
+    real(NR_GETCPU, [&raw mut core as u64, 0, 0, 0, 0, 0]);
+    core
+}
+
+/// The canary of fault campaigns: in the leader, when the output is confirmed and before it is made.
+/// Where a byte was changed; 0: nowhere.
+#[inline(always)]
+pub fn unchecked(row: &Row, args: &[u64; 6]) -> u64 {
+    if private().sabotage != what::UNCHECKED {
+        return 0;
+    }
+    spoil(row, args)
+}
+
+#[cold]
+fn spoil(row: &Row, args: &[u64; 6]) -> u64 {
+    let at = match row.nr {
+        NR_WRITE | NR_PWRITE64 if args[2] != 0 => args[1],
+        // SAFETY: the first buffer of an array that the kernel is about to read.
+        NR_WRITEV if args[2] != 0 => unsafe { *(args[1] as *const u64) },
+        _ => return 0,
+    };
+    if !flip(at) {
+        // A constant: the next output will do.
+        return 0;
+    }
+    private().sabotage = what::NONE;
+    at
+}
+
+/// The program's memory is as it was: only what has left is wrong.
+#[inline(always)]
+pub fn flip_back(at: u64) {
+    if at != 0 {
+        flip(at);
+    }
+}
+
+/// Flip the lowest bit of a byte, if it can be written.
+fn flip(at: u64) -> bool {
+    let flip = || {
+        // SAFETY: inside `guarded`; the fault is the purpose.
+        unsafe { *(at as *mut u8) ^= 1 }
+    };
+    at != 0 && guarded(flip)
+}
+
 /// Flip the lowest bit of the last argument.
 fn flip_argument(frame: &mut Frame, row: &Row) {
     match row.args.len() {
@@ -67,11 +130,7 @@ fn flip_content(frame: &mut Frame, row: &Row) {
             Kind::IovecIn(_) => unsafe { *(args[i] as *const u64) },
             _ => continue,
         };
-        let flip = || {
-            // SAFETY: inside `guarded`; the fault is the purpose.
-            unsafe { *(at as *mut u8) ^= 1 }
-        };
-        if at != 0 && guarded(flip) {
+        if flip(at) {
             return;
         }
     }

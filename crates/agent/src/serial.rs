@@ -7,13 +7,15 @@
 //! The record TURN says which turn this is, and whose it was before, up to which position of that
 //! thread's ring. A follower's thread takes the turn when the one before has come to that position.
 
+use crate::compare::plain;
 use crate::log::{get, is_cut, publish, put, remember, rewind};
 use crate::state::{Here, block_at, leads, private};
+use crate::stop::diverged;
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use geryon_abi::layout::{repeat, wait};
-use geryon_abi::record::{kind, word};
+use geryon_abi::layout::{MAX_THREADS, repeat, wait, why};
+use geryon_abi::record::{kind, seal, unseal, word};
 
 /// The turn is free.
 const FREE: u32 = 0;
@@ -131,7 +133,7 @@ pub fn acquire(b: Here) {
         NUMBER.store(number, Ordering::Relaxed);
         let w = word(kind::TURN, forced, 0, number);
         put(b, w);
-        put(b, slot);
+        put(b, seal(w, slot as u32, pos));
         put(b, pos);
         remember(b, w);
         // At once: followers run what comes now while we do, not when we come to the next record.
@@ -232,13 +234,17 @@ pub fn take(mut b: Here, w: u64) -> bool {
     remember(b, w);
     let number = geryon_abi::record::low_of(w);
     let forced = geryon_abi::record::detail_of(w) != 0;
-    let (slot, pos) = (get(b) as usize, get(b));
+    let (second, pos) = (get(b), get(b));
+    let Some(slot) = unseal(w, second, pos).filter(|s| (*s as usize) < MAX_THREADS) else {
+        diverged(why::DAMAGED, start, plain(w));
+        return false;
+    };
     // Only now: a record that the leader published in two parts (its ring was full) makes `get`
     // wait, and that notes another position.
     b.released = start;
     b.standing = start;
     changed();
-    let before = block_at(slot);
+    let before = block_at(slot as usize);
     let mut patience = Patience::long();
     announce(
         wait::TURN,
@@ -248,17 +254,18 @@ pub fn take(mut b: Here, w: u64) -> bool {
     let place = place_of(number);
     loop {
         let seen = place.events.load(Ordering::SeqCst);
+        // First: that the turn is there may be because the log was cut off, and others went back.
+        if is_cut(b, start) {
+            announce_end();
+            rewind(b, start);
+            return false;
+        }
         let ready = NUMBER.load(Ordering::SeqCst) == number.wrapping_sub(1)
             && (released_at(before) == pos || (forced && position(before) == pos));
         if ready {
             break;
         }
         if patience.spend() {
-            if is_cut(b, start) {
-                announce_end();
-                rewind(b, start);
-                return false;
-            }
             place.sleepers.fetch_add(1, Ordering::SeqCst);
             if place.events.load(Ordering::SeqCst) == seen {
                 // Who is robbed of its turn tells nobody where it is.

@@ -39,6 +39,13 @@ pub fn diverged_for_good(why: u32, pos: u64, ours: [u64; 8]) -> ! {
     }
 }
 
+/// This replica contradicts itself: it is broken, and crashes before anybody sees more of it.
+#[cold]
+pub fn broken() -> ! {
+    // SAFETY: an undefined instruction; the monitor sees a crash inside the agent.
+    unsafe { core::arch::asm!("ud2", options(noreturn)) }
+}
+
 /// Show a message to the user (once for each bit of `once`).
 pub fn message(text: &str) {
     rpc(number::MESSAGE, text.as_ptr() as u64, text.len() as u64, 0);

@@ -16,6 +16,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("uncontended", include_str!("guests/uncontended.c")),
     ("thread", include_str!("guests/thread.c")),
     ("compute", include_str!("guests/compute.c")),
+    ("recovery", include_str!("guests/recovery.c")),
 ];
 
 /// The compiler, and the packages of Debian that make it work.

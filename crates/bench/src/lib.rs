@@ -17,6 +17,7 @@ mod machine;
 mod measure;
 mod options;
 mod process;
+mod recovery;
 mod results;
 pub mod scratch;
 mod stats;
@@ -38,6 +39,9 @@ const LOAD_REMARKABLE: f64 = 0.5;
 /// Measures, prints a table to stdout (progress goes to stderr), and writes the
 /// files that were asked for. Fails, after all that, when a workload failed.
 pub fn run(options: Options) -> anyhow::Result<()> {
+    if let Some(options::What::Recovery(options)) = &options.what {
+        return recovery::run(options);
+    }
     if options.list {
         print!("{}", list());
         return Ok(());

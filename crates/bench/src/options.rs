@@ -12,7 +12,12 @@ const REPLICAS_MAX: i64 = 16;
 
 /// The arguments of `geryon bench`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
+    /// Something else than what replication costs when nothing happens.
+    #[command(subcommand)]
+    pub what: Option<What>,
+
     /// Replicas, and uncoordinated copies beside them
     #[arg(short = 'n', long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=REPLICAS_MAX))]
@@ -55,6 +60,13 @@ pub struct Options {
     /// List the workloads and leave
     #[arg(long)]
     pub list: bool,
+}
+
+/// Benches of their own.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum What {
+    /// Kill replicas: how long does the program stand still, when are all there again?
+    Recovery(crate::recovery::Options),
 }
 
 /// What is asked for, checked.

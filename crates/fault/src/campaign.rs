@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::{BYTE_BITS, Fault, Gpr, Target, Vector, WORD_BITS, When, Width};
 use crate::kind::Kind;
+use crate::point::Point;
 use crate::random::Random;
 
 /// Raised when a reader of older results would misunderstand newer ones, and when the same seed
@@ -38,6 +39,9 @@ pub struct Campaign {
     pub seed: u64,
     /// What is hit, in turn.
     pub targets: Vec<Kind>,
+    /// When it is hit.
+    #[serde(default)]
+    pub times: Times,
     /// Files that the program writes, and that are compared.
     pub files: Vec<String>,
     /// A trial that takes so many times longer than the golden run hangs.
@@ -48,6 +52,27 @@ pub struct Campaign {
     pub span_us: u64,
     /// How long it takes bare.
     pub bare_span_us: u64,
+    /// How many words the golden run writes to the log of its first process.
+    #[serde(default)]
+    pub span_events: u64,
+}
+
+/// When the faults of a campaign strike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Times {
+    /// At any instant of the run.
+    #[default]
+    Delay,
+    /// At any word of the log of the first process.
+    Event,
+    /// When an instruction is executed, for the n-th time.
+    Address {
+        /// Which one.
+        point: Point,
+        /// The largest n.
+        most: u64,
+    },
 }
 
 /// One trial.
@@ -59,7 +84,7 @@ pub struct Trial {
     pub part: f64,
     /// The fault of the run as replicas.
     pub fault: Fault,
-    /// The same for the bare run: it differs in the delay only.
+    /// The same for the bare run: it differs in the time only.
     pub bare: Fault,
 }
 
@@ -75,19 +100,31 @@ impl Campaign {
         let replica = random.below(u64::from(self.replicas)) as u32;
         let thread = random.next();
         let target = target(kind.unwrap_or(Kind::Crash), &mut random);
-        let fault = |span_us: u64| Fault {
+        let share = |whole: u64| (part * whole as f64) as u64;
+        let delay = |span_us: u64| When::Delay { us: share(span_us) };
+        let (when, bare) = match self.times {
+            Times::Delay => (delay(self.span_us), delay(self.bare_span_us)),
+            // Nobody counts them in a bare run.
+            Times::Event => {
+                let nth = 1 + share(self.span_events);
+                (When::Event { nth }, delay(self.bare_span_us))
+            }
+            Times::Address { point, most } => {
+                let nth = 1 + share(most);
+                (When::Address { point, nth }, When::Address { point, nth })
+            }
+        };
+        let fault = |when| Fault {
             replica,
             thread,
-            when: When::Delay {
-                us: (part * span_us as f64) as u64,
-            },
+            when,
             target,
         };
         Trial {
             number,
             part,
-            fault: fault(self.span_us),
-            bare: fault(self.bare_span_us),
+            fault: fault(when),
+            bare: fault(bare),
         }
     }
 
@@ -104,6 +141,7 @@ impl Campaign {
             ("the number of replicas", self.replicas != other.replicas),
             ("the seed", self.seed != other.seed),
             ("the targets", self.targets != other.targets),
+            ("the time of the faults", self.times != other.times),
             ("the output files", self.files != other.files),
             ("the timeout", self.timeout_factor != other.timeout_factor),
             ("what the program writes", self.golden != other.golden),
@@ -156,6 +194,7 @@ fn target(kind: Kind, random: &mut Random) -> Target {
             ms: 1 + random.below(SLOW_MS_MAX),
         },
         Kind::Monitor => Target::Monitor,
+        Kind::Canary => Target::Canary,
     }
 }
 
@@ -186,11 +225,13 @@ pub(crate) mod tests {
             trials: 100,
             seed: 42,
             targets: kind::parse_list("all").expect("a list"),
+            times: Times::Delay,
             files: vec!["out".into()],
             timeout_factor: 5.0,
             golden: 7,
             span_us: 1_000_000,
             bare_span_us: 10_000,
+            span_events: 500,
         }
     }
 
@@ -245,6 +286,39 @@ pub(crate) mod tests {
             }
             assert_eq!(trial.fault.target, trial.bare.target);
         }
+    }
+
+    #[test]
+    fn faults_may_wait_for_events_and_instructions() {
+        let mut campaign = campaign();
+        campaign.times = Times::Event;
+        let mut seen = [false; 2];
+        for i in 0..500 {
+            let trial = campaign.trial(i);
+            let When::Event { nth } = trial.fault.when else {
+                panic!("{}", trial.fault);
+            };
+            assert!((1..=500).contains(&nth));
+            seen[usize::from(nth > 250)] = true;
+            assert!(matches!(trial.bare.when, When::Delay { us } if us < 10_000));
+        }
+        assert_eq!(seen, [true; 2]);
+        campaign.times = "at:main+0x5:9".parse().expect("times");
+        for i in 0..100 {
+            let trial = campaign.trial(i);
+            assert!(matches!(trial.fault.when, When::Address { nth: 1..=9, .. }));
+            assert_eq!(trial.fault, trial.bare);
+        }
+    }
+
+    #[test]
+    fn older_results_are_read() {
+        let mut old = serde_json::to_value(campaign()).expect("json");
+        let fields = old.as_object_mut().expect("an object");
+        assert_eq!(fields.remove("times"), Some("delay".into()));
+        fields.remove("span_events");
+        let read: Campaign = serde_json::from_value(old).expect("a campaign");
+        assert_eq!(read.continues(&campaign()), Ok(()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kind::Kind;
+use crate::point::Point;
 
 /// A register that is stuck is set again so often apart, in microseconds.
 pub const STUCK_SAMPLE_US: u64 = 1000;
@@ -35,15 +36,16 @@ pub enum When {
         /// Microseconds.
         us: u64,
     },
-    /// When the replica has made its n-th record or call.
+    /// When the replica has written (as the leader) or read the n-th word of the log of the program's
+    /// first process.
     Event {
         /// Counted from 1.
         nth: u64,
     },
     /// When an instruction is executed for the n-th time.
     Address {
-        /// As `nm` shows it: of a position-independent program, without its base.
-        address: u64,
+        /// Which one.
+        point: Point,
         /// Counted from 1.
         nth: u64,
     },
@@ -135,6 +137,8 @@ pub enum Target {
     },
     /// The monitor is killed.
     Monitor,
+    /// A bit of the leader's next output flips after the replicas have confirmed it.
+    Canary,
 }
 
 impl Target {
@@ -161,6 +165,7 @@ impl Target {
             Target::Log { .. } => Kind::Log,
             Target::Progress { .. } => Kind::Progress,
             Target::Monitor => Kind::Monitor,
+            Target::Canary => Kind::Canary,
         }
     }
 }

@@ -40,6 +40,9 @@ pub struct Event {
     /// Why a fault was missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// At the end: words in the log of the first process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
 }
 
 impl fmt::Display for Event {
@@ -73,6 +76,8 @@ pub struct Told {
     pub replacement_us: Option<u64>,
     /// From start to end, in microseconds.
     pub span_us: Option<u64>,
+    /// Words in the log of the first process.
+    pub events: Option<u64>,
 }
 
 impl Told {
@@ -102,6 +107,7 @@ impl Told {
             stopped: has(event::STOPPED),
             detection_us: injected.zip(seen).map(|(from, to)| to - from),
             replacement_us: seen.zip(replaced).map(|(from, to)| to - from),
+            events: events.iter().find_map(|e| e.events),
             span_us: at(event::END, 0).map(|t| t - at(event::START, 0).unwrap_or(0).min(t)),
         }
     }
@@ -118,13 +124,14 @@ mod tests {
 {"t_us":1000,"event":"fault-injected","replica":1,"target":"gpr:rbx:1"}
 {"t_us":1500,"event":"fault-seen","replica":1}
 {"t_us":4500,"event":"replaced","replica":1,"new":[1,2]}
-{"t_us":9010,"event":"end","faults":1,"replaced":1,"promotions":0,"status":0}
+{"t_us":9010,"event":"end","faults":1,"replaced":1,"promotions":0,"events":77,"status":0}
 "#,
         );
         assert_eq!(told.injected, Some(true));
         assert_eq!(told.detection_us, Some(500));
         assert_eq!(told.replacement_us, Some(3000));
         assert_eq!(told.span_us, Some(9000));
+        assert_eq!(told.events, Some(77));
         assert!(told.seen && told.replaced && !told.promoted && !told.dropped);
     }
 

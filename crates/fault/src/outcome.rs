@@ -82,6 +82,19 @@ impl Outcome {
         }
     }
 
+    /// Whether the fault had an effect that somebody could see.
+    pub fn is_manifest(self) -> bool {
+        !matches!(self, Outcome::Missed | Outcome::Masked)
+    }
+
+    /// Whether redundancy has done its duty by a fault that had an effect.
+    pub fn is_survived(self) -> bool {
+        matches!(
+            self,
+            Outcome::Detected | Outcome::Dropped | Outcome::Replaced | Outcome::TakenOver
+        )
+    }
+
     /// Whether redundancy has failed in what a user expects of it.
     pub fn is_bad(self) -> bool {
         matches!(self, Outcome::Due | Outcome::Hang | Outcome::Sdc)

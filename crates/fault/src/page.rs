@@ -69,6 +69,7 @@ fn facts(out: &mut String, summary: Summary<'_>) {
     fact("replicas", &campaign.replicas.to_string());
     fact("trials", &campaign.trials.to_string());
     fact("seed", &campaign.seed.to_string());
+    fact("time of the fault", &campaign.times.to_string());
     let spans = format!(
         "{} as replicas, {} bare",
         time(campaign.span_us),

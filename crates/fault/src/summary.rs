@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use serde::{Serialize, Serializer};
+
 use crate::campaign::Campaign;
 use crate::kind::Kind;
 use crate::outcome::Outcome;
@@ -41,6 +43,13 @@ impl Tally {
     /// Trials whose fault was made: those of which rates are taken.
     pub fn hit(&self) -> u64 {
         self.total() - self.count(Outcome::Missed)
+    }
+}
+
+impl Serialize for Tally {
+    /// The outcomes that came, by their names.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(shown(self).into_iter().map(|o| (o.name(), self.count(o))))
     }
 }
 
@@ -239,15 +248,19 @@ pub fn interval(count: u64, of: u64) -> (f64, f64) {
 
 /// What a reader wants of sorted times; None of none.
 pub fn quantiles(sorted: &[u64]) -> Option<String> {
-    let at = |part: f64| sorted.get(((sorted.len() - 1) as f64 * part).round() as usize);
-    let largest = sorted.last()?;
     Some(format!(
         "median {}, 95 % within {}, largest {} ({} trials)",
-        time(*at(0.5)?),
-        time(*at(0.95)?),
-        time(*largest),
+        time(share(sorted, 0.5)?),
+        time(share(sorted, 0.95)?),
+        time(*sorted.last()?),
         sorted.len()
     ))
+}
+
+/// The time that this part of the sorted ones, from 0 to 1, does not exceed; None of none.
+pub fn share(sorted: &[u64], part: f64) -> Option<u64> {
+    let last = sorted.len().checked_sub(1)?;
+    sorted.get((last as f64 * part).round() as usize).copied()
 }
 
 /// Microseconds in a unit that suits them.

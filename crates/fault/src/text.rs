@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::campaign::Times;
 use crate::fault::{BYTE_BITS, Fault, Gpr, Target, Vector, WORD_BITS, When, Width};
 
 /// Why a text is no fault, with what was expected.
@@ -15,7 +16,7 @@ pub struct ParseError(String);
 
 type Result<T> = std::result::Result<T, ParseError>;
 
-fn wrong<T>(text: impl Into<String>) -> Result<T> {
+pub(crate) fn wrong<T>(text: impl Into<String>) -> Result<T> {
     Err(ParseError(text.into()))
 }
 
@@ -39,7 +40,7 @@ impl fmt::Display for When {
         match self {
             When::Delay { us } => write!(f, "delay:{us}"),
             When::Event { nth } => write!(f, "event:{nth}"),
-            When::Address { address, nth } => write!(f, "at:{address:#x}:{nth}"),
+            When::Address { point, nth } => write!(f, "at:{point}:{nth}"),
         }
     }
 }
@@ -63,8 +64,51 @@ impl fmt::Display for Target {
                 samples,
             } => write!(f, ":{}:{value:#x}:{samples}", register.name()),
             Target::Slow { ms } => write!(f, ":{ms}"),
-            Target::Skip | Target::Crash | Target::Stop | Target::Monitor => Ok(()),
+            Target::Skip | Target::Crash | Target::Stop | Target::Monitor | Target::Canary => {
+                Ok(())
+            }
         }
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Times::Delay => f.write_str("delay"),
+            Times::Event => f.write_str("event"),
+            Times::Address { point, most } => write!(f, "at:{point}:{most}"),
+        }
+    }
+}
+
+impl FromStr for Times {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Times> {
+        match text {
+            "delay" => Ok(Times::Delay),
+            "event" => Ok(Times::Event),
+            _ => match text.parse() {
+                Ok(When::Address { point, nth: most }) => Ok(Times::Address { point, most }),
+                _ => wrong(format!(
+                    "{text:?} is none of delay, event and at:PLACE:MOST"
+                )),
+            },
+        }
+    }
+}
+
+impl From<Times> for String {
+    fn from(times: Times) -> String {
+        times.to_string()
+    }
+}
+
+impl TryFrom<String> for Times {
+    type Error = ParseError;
+
+    fn try_from(text: String) -> Result<Times> {
+        text.parse()
     }
 }
 
@@ -130,12 +174,12 @@ impl FromStr for When {
             ["event", nth] => Ok(When::Event {
                 nth: counted(number(nth, u64::MAX)?)?,
             }),
-            ["at", address, nth] => Ok(When::Address {
-                address: number(address, u64::MAX)?,
+            ["at", point, nth] => Ok(When::Address {
+                point: point.parse()?,
                 nth: counted(number(nth, u64::MAX)?)?,
             }),
             _ => wrong(format!(
-                "{text:?} is none of delay:MICROSECONDS, event:N and at:ADDRESS:N"
+                "{text:?} is none of delay:MICROSECONDS, event:N and at:PLACE:N"
             )),
         }
     }
@@ -178,6 +222,7 @@ impl FromStr for Target {
                 ms: number(ms, u64::MAX)?,
             },
             ["monitor"] => Target::Monitor,
+            ["canary"] => Target::Canary,
             ["xmm", n, b] => vector(Width::Xmm, n, b)?,
             ["ymm", n, b] => vector(Width::Ymm, n, b)?,
             ["zmm", n, b] => vector(Width::Zmm, n, b)?,
@@ -221,7 +266,7 @@ fn counted<T: PartialEq + From<u8>>(n: T) -> Result<T> {
 }
 
 /// A number up to `max`. Signs and blanks, which the standard library's parsers take, are refused.
-fn number<T>(text: &str, max: T) -> Result<T>
+pub(crate) fn number<T>(text: &str, max: T) -> Result<T>
 where
     T: TryFrom<u64> + PartialOrd + fmt::Display + Copy,
 {
@@ -292,6 +337,8 @@ mod tests {
             ("when=delay:,target=crash", "number"),
             ("when=event:0,target=crash", "begins with 1"),
             ("when=soon,target=crash", "soon"),
+            ("when=at:ma in:1,target=crash", "ma in"),
+            ("when=at:main:0,target=crash", "begins with 1"),
             ("when=delay:1,target=gpr:eax:1", "eax"),
             ("when=delay:1,target=gpr:rax:64", "63"),
             ("when=delay:1,target=heap:1:8", "7"),
@@ -311,7 +358,13 @@ mod tests {
         prop_oneof![
             any::<u64>().prop_map(|us| When::Delay { us }),
             (1..=u64::MAX).prop_map(|nth| When::Event { nth }),
-            (any::<u64>(), 1..=u64::MAX).prop_map(|(address, nth)| When::Address { address, nth }),
+            (any::<u64>(), 0..4usize, 1..=u64::MAX).prop_map(|(address, i, nth)| {
+                let texts = ["", "main+", "libc.so.6!", "libc.so.6!puts+"];
+                let point = format!("{}{address:#x}", texts[i])
+                    .parse()
+                    .expect("a point");
+                When::Address { point, nth }
+            }),
         ]
     }
 
@@ -353,6 +406,7 @@ mod tests {
             Just(Target::Crash),
             Just(Target::Stop),
             Just(Target::Monitor),
+            Just(Target::Canary),
         ]
     }
 

@@ -1,15 +1,20 @@
 //! Making a fault in one replica, at a chosen moment (`--fault`), as a campaign asks for it.
 
+mod address;
 mod segment;
 mod thread;
+mod watched;
 
 use crate::journal::Event;
-use crate::state::{GroupId, Monitor};
+use crate::private_field;
+use crate::state::{Group, GroupId, Monitor};
 use anyhow::{Result, bail};
+use geryon_abi::layout::sabotage;
 use geryon_fault::fault::STUCK_SAMPLE_US;
 use geryon_fault::{Fault, Target, When};
 use geryon_tracee::{Pid, kill};
 use std::time::{Duration, Instant};
+pub use watched::Watched;
 
 /// How often it is looked whether the record has come at which a fault is due.
 const EVENT_POLL: Duration = Duration::from_micros(200);
@@ -32,6 +37,8 @@ pub struct Injection {
     tried: Option<Instant>,
     /// The thread that was hit: a stuck register stays where it is.
     victim: Option<Pid>,
+    /// The instruction that is waited for.
+    watched: Watched,
     /// Threads that stand still until then.
     slowed: Option<(Instant, Vec<Pid>)>,
 }
@@ -63,12 +70,7 @@ impl Injection {
         }
         let due = match fault.when {
             When::Delay { us } => Duration::from_micros(us),
-            When::Event { .. } => Duration::ZERO,
-            When::Address { .. } => {
-                bail!(
-                    "--fault: when=at:ADDRESS:N is not supported\n  try: when=delay:MICROSECONDS or when=event:N"
-                )
-            }
+            When::Event { .. } | When::Address { .. } => Duration::ZERO,
         };
         let left = match fault.target {
             Target::Stuck { samples, .. } => samples,
@@ -81,6 +83,7 @@ impl Injection {
             told: false,
             tried: None,
             victim: None,
+            watched: Watched::of(&fault),
             slowed: None,
         })
     }
@@ -96,6 +99,8 @@ impl Injection {
         Some(match self.fault.when {
             _ if self.tried.is_some() => AGAIN,
             When::Event { .. } if self.victim.is_none() => EVENT_POLL,
+            // A stop tells.
+            When::Address { .. } if self.watched.waits() => return None,
             _ => self.due.saturating_sub(elapsed),
         })
     }
@@ -126,7 +131,8 @@ impl Monitor {
         if let Some(mut i) = self.injection.take()
             && !i.told
         {
-            self.miss(&mut i, "the program had ended".into());
+            let why = i.watched.why().unwrap_or("the program had ended").into();
+            self.miss(&mut i, why);
         }
     }
 
@@ -139,18 +145,24 @@ impl Monitor {
             }
             return;
         }
-        if i.left == 0 || elapsed < i.due || self.outcome.is_some() {
+        if i.left == 0 || elapsed < i.due || self.outcome.is_some() || i.watched.waits() {
             return;
         }
         // What goes wrong with a process of a replica is no failure of the run.
         let hit = self
             .hit(i)
             .unwrap_or_else(|e| Hit::Missed(format!("{e:#}")));
+        self.went_on(i, hit);
+    }
+
+    /// What came of an attempt.
+    fn went_on(&mut self, i: &mut Injection, hit: Hit) {
         match hit {
             Hit::Done => {
+                let now = self.journal.elapsed().unwrap_or_default();
                 i.tried = None;
                 i.left -= 1;
-                i.due = elapsed + Duration::from_micros(STUCK_SAMPLE_US);
+                i.due = now + Duration::from_micros(STUCK_SAMPLE_US);
             }
             Hit::Wait => i.tried = None,
             Hit::Later(why) => {
@@ -200,15 +212,32 @@ impl Monitor {
         };
         if let When::Event { nth } = i.fault.when
             && i.victim.is_none()
-            && self.views(pid).iter().map(|v| v.events).sum::<u64>() < nth
+            && self.words_of(id, replica) < nth
         {
             return Ok(Hit::Wait);
         }
         match i.fault.target {
             Target::Log { number, bit } => Ok(self.hit_log(i, id, number, bit)),
             Target::Progress { number, bit } => Ok(self.hit_progress(i, id, number, bit)),
+            Target::Canary => self.hit_output(i, id),
             Target::Stop | Target::Slow { .. } => self.hit_all_threads(i, pid),
             _ => self.hit_thread(i, pid),
+        }
+    }
+
+    /// Words of the log that the replica has written or read.
+    fn words_of(&self, id: GroupId, replica: usize) -> u64 {
+        self.groups.get(&id).map_or(0, |g| {
+            segment::words(&g.segment, (replica != g.leader).then_some(replica))
+        })
+    }
+
+    /// The first process is about to end: so many words are in its log.
+    pub(crate) fn count_events(&mut self, tid: Pid) {
+        if tid == self.root
+            && let Some((id, replica)) = self.membership(tid)
+        {
+            self.journal.count_events(self.words_of(id, replica));
         }
     }
 
@@ -231,6 +260,17 @@ impl Monitor {
             }
             _ => Hit::Later("the log is empty"),
         }
+    }
+
+    /// The leader's agent spoils its next output behind the confirmation.
+    fn hit_output(&mut self, i: &mut Injection, id: GroupId) -> Result<Hit> {
+        let Some(pid) = self.groups.get(&id).and_then(Group::leader_pid) else {
+            return Ok(Hit::Later("the program has no leader at the moment"));
+        };
+        let what = sabotage::UNCHECKED.to_le_bytes();
+        self.memory(pid)?.write(private_field!(sabotage), &what)?;
+        self.tell_hit(i);
+        Ok(Hit::Done)
     }
 
     /// All threads of the process stand still, for a while or for ever.
@@ -308,16 +348,18 @@ mod tests {
     }
 
     #[test]
+    fn an_instruction_is_not_waited_for_by_the_clock() {
+        let i = injection("when=at:main:3,target=crash").expect("a plan");
+        assert_eq!(i.patience(Duration::from_secs(1)), None);
+        assert!(i.watched.waits());
+    }
+
+    #[test]
     fn what_cannot_be_made_is_told_at_once() {
         let wrong = |spec: &str| format!("{:#}", injection(spec).expect_err("no such fault"));
         let text = wrong("replica=3,when=delay:1,target=crash");
         assert!(
             text.contains("no replica 3") && text.contains("try:"),
-            "{text}"
-        );
-        let text = wrong("when=at:0x10:1,target=crash");
-        assert!(
-            text.contains("not supported") && text.contains("try:"),
             "{text}"
         );
     }

@@ -1,9 +1,11 @@
 //! The journal of a run (`--journal`): one JSON object a line, written when it happens. And the
 //! counts of what happened, for the last line on stderr.
 
+use crate::cores::CoreSet;
 use crate::options::Outcome;
 use anyhow::{Context, Result};
 use serde::Serialize;
+use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,12 @@ use std::time::{Duration, Instant};
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// The program's exec: its replicas are let go. Time counts from here.
-    Start,
+    Start {
+        /// CLOCK_MONOTONIC at that moment.
+        clock_us: u64,
+        /// Their processes, the leader's first.
+        pids: Vec<i32>,
+    },
     /// A fault was made (`--fault`).
     FaultInjected {
         /// In which replica.
@@ -34,10 +41,21 @@ pub enum Event {
         /// Which; None when no majority says who is wrong.
         #[serde(skip_serializing_if = "Option::is_none")]
         replica: Option<usize>,
+        /// On which cores it ran.
+        #[serde(skip_serializing_if = "CoreSet::is_empty")]
+        cores: CoreSet,
         /// In one sentence.
         why: String,
     },
-    /// A replica was left out.
+    /// Replicas differ, no majority says who is wrong, and the leader is believed
+    /// (`--on-divergence leader`).
+    LeaderBelieved {
+        /// Who leads.
+        replica: usize,
+        /// Who is taken out.
+        against: Vec<usize>,
+    },
+    /// A replica was taken out.
     Dropped {
         /// Which.
         replica: usize,
@@ -48,13 +66,61 @@ pub enum Event {
         replica: usize,
         /// Of whom it is a copy.
         source: usize,
+        /// That one leads, too.
+        source_leads: bool,
         /// How long its source stood still.
         pause_us: u64,
+        /// Since it was found missing, or free again after a takeover.
+        total_us: u64,
+        /// Its process in the group that goes on for longest: that of the program that was launched.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pid: Option<i32>,
+    },
+    /// A replica that was taken out will not be replaced.
+    GivenUp {
+        /// Which.
+        replica: usize,
+        /// On which cores it ran last.
+        cores: CoreSet,
+        /// Why not.
+        why: String,
+    },
+    /// A replica's new copy shares no page with its source any more that the program may write
+    /// (`--eager-copy`).
+    Unshared {
+        /// Which.
+        replica: usize,
+        /// That were made its own.
+        bytes: u64,
+        /// That could not be.
+        left: u64,
+        /// How long that took, while it ran.
+        took_us: u64,
+    },
+    /// A replica's new copy keeps away from cores on which it failed again and again.
+    Moved {
+        /// Which.
+        replica: usize,
+        /// Where it does not run any more.
+        from: CoreSet,
+        /// Where it may run.
+        to: CoreSet,
+    },
+    /// A replica fails again and again wherever it may run.
+    NoOtherCore {
+        /// Which.
+        replica: usize,
+        /// Where it failed.
+        cores: CoreSet,
     },
     /// A follower has become the leader.
     Promoted {
         /// Which.
         replica: usize,
+        /// Its process.
+        pid: i32,
+        /// Since the former leader was found missing.
+        total_us: u64,
     },
     /// Copies of both replicas sleep from now on.
     Checkpoint {
@@ -84,15 +150,61 @@ pub enum Event {
     },
     /// The run is over.
     End {
-        /// Verdicts against replicas.
-        faults: u32,
-        /// Replicas made anew.
-        replaced: u32,
-        /// Followers that became the leader.
-        promotions: u32,
+        /// What happened in it.
+        #[serde(flatten)]
+        totals: Totals,
+        /// Words in the log of the first process.
+        events: u64,
         /// Geryon's exit status; 128 and the signal's number if the program died of one.
         status: i32,
     },
+}
+
+/// What happened in a run, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Verdicts against replicas.
+    pub faults: u32,
+    /// Replicas made anew.
+    pub replaced: u32,
+    /// Followers that became the leader.
+    pub promotions: u32,
+    /// Replicas that were taken out and not made anew.
+    pub given_up: u32,
+    /// How long replicas stood still so that others could be copied from them, and the program so
+    /// that another replica could lead.
+    pub lost_us: u64,
+}
+
+impl Totals {
+    fn count(&mut self, event: &Event) {
+        match event {
+            Event::FaultSeen { .. } => self.faults += 1,
+            Event::Replaced { .. } => self.replaced += 1,
+            Event::GivenUp { .. } => self.given_up += 1,
+            Event::Promoted { total_us, .. } => {
+                self.promotions += 1;
+                self.lost_us += total_us;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let some =
+            |n: u32, one: &str, more: &str| format!("{n} {}", if n == 1 { one } else { more });
+        write!(
+            f,
+            "{}, {}, {}, {} given up, {:.1} ms lost",
+            some(self.faults, "fault seen", "faults seen"),
+            some(self.replaced, "replica replaced", "replicas replaced"),
+            some(self.promotions, "promotion", "promotions"),
+            self.given_up,
+            self.lost_us as f64 / 1e3
+        )
+    }
 }
 
 #[derive(Serialize)]
@@ -107,9 +219,8 @@ struct Line<'a> {
 pub struct Journal {
     file: Option<(File, PathBuf)>,
     start: Option<Instant>,
-    faults: u32,
-    replaced: u32,
-    promotions: u32,
+    totals: Totals,
+    events: u64,
 }
 
 impl Journal {
@@ -139,21 +250,17 @@ impl Journal {
     }
 
     /// The program's first instruction comes next.
-    pub fn start(&mut self) {
+    pub fn start(&mut self, pids: Vec<i32>) {
         if self.start.is_none() {
             self.start = Some(Instant::now());
-            self.tell(&Event::Start);
+            let clock_us = monotonic_us();
+            self.tell(&Event::Start { clock_us, pids });
         }
     }
 
     /// Write a line, at once.
     pub fn tell(&mut self, event: &Event) {
-        match event {
-            Event::FaultSeen { .. } => self.faults += 1,
-            Event::Replaced { .. } => self.replaced += 1,
-            Event::Promoted { .. } => self.promotions += 1,
-            _ => {}
-        }
+        self.totals.count(event);
         let t_us = self.elapsed().map_or(0, |t| t.as_micros() as u64);
         let Some((file, path)) = &mut self.file else {
             return;
@@ -174,30 +281,41 @@ impl Journal {
         }
     }
 
+    /// A replica stood still for so long.
+    pub fn stood(&mut self, time: Duration) {
+        self.totals.lost_us += time.as_micros() as u64;
+    }
+
+    /// The log of the first process has so many words.
+    pub fn count_events(&mut self, events: u64) {
+        self.events = events;
+    }
+
     /// The last line.
     pub fn end(&mut self, outcome: Option<Outcome>) {
         let end = Event::End {
-            faults: self.faults,
-            replaced: self.replaced,
-            promotions: self.promotions,
+            totals: self.totals,
+            events: self.events,
             status: status(outcome),
         };
         self.tell(&end);
     }
 
-    /// What is said at the end of a run in which a fault was seen.
+    /// What is said at the end of a run in which something happened.
     pub fn summary(&self) -> Option<String> {
-        let count =
-            |n: u32, one: &str, more: &str| format!("{n} {}", if n == 1 { one } else { more });
-        (self.faults > 0).then(|| {
-            format!(
-                "{}, {}, {}",
-                count(self.faults, "fault seen", "faults seen"),
-                count(self.replaced, "replica replaced", "replicas replaced"),
-                count(self.promotions, "promotion", "promotions")
-            )
-        })
+        (self.totals != Totals::default()).then(|| self.totals.to_string())
     }
+}
+
+/// Since the machine's start, so that others can compare their times with the journal's.
+fn monotonic_us() -> u64 {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes `t`, which outlives the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    t.tv_sec as u64 * 1_000_000 + t.tv_nsec as u64 / 1000
 }
 
 /// As a shell has it.
@@ -224,9 +342,17 @@ mod tests {
             })
             .expect("a line")
         };
-        assert_eq!(line(Event::Start), r#"{"t_us":7,"event":"start"}"#);
+        let start = Event::Start {
+            clock_us: 5,
+            pids: vec![8, 9],
+        };
+        assert_eq!(
+            line(start),
+            r#"{"t_us":7,"event":"start","clock_us":5,"pids":[8,9]}"#
+        );
         let seen = Event::FaultSeen {
             replica: None,
+            cores: CoreSet::new(),
             why: "a \"b\"".into(),
         };
         assert_eq!(
@@ -236,11 +362,14 @@ mod tests {
         let replaced = Event::Replaced {
             replica: 1,
             source: 2,
+            source_leads: false,
             pause_us: 3,
+            total_us: 4,
+            pid: Some(5),
         };
         assert_eq!(
             line(replaced),
-            r#"{"t_us":7,"event":"replaced","replica":1,"source":2,"pause_us":3}"#
+            r#"{"t_us":7,"event":"replaced","replica":1,"source":2,"source_leads":false,"pause_us":3,"total_us":4,"pid":5}"#
         );
     }
 
@@ -250,18 +379,43 @@ mod tests {
         assert_eq!(journal.summary(), None);
         let seen = Event::FaultSeen {
             replica: Some(1),
+            cores: CoreSet::new(),
             why: String::new(),
         };
         journal.tell(&seen);
         assert_eq!(
             journal.summary().as_deref(),
-            Some("1 fault seen, 0 replicas replaced, 0 promotions")
+            Some("1 fault seen, 0 replicas replaced, 0 promotions, 0 given up, 0.0 ms lost")
         );
         journal.tell(&seen);
-        journal.tell(&Event::Promoted { replica: 1 });
+        journal.tell(&Event::Promoted {
+            replica: 1,
+            pid: 5,
+            total_us: 4,
+        });
+        journal.stood(Duration::from_micros(2250));
+        journal.tell(&Event::GivenUp {
+            replica: 2,
+            cores: CoreSet::from([1]),
+            why: String::new(),
+        });
         assert_eq!(
             journal.summary().as_deref(),
-            Some("2 faults seen, 0 replicas replaced, 1 promotion")
+            Some("2 faults seen, 0 replicas replaced, 1 promotion, 1 given up, 3.8 ms lost")
+        );
+    }
+
+    #[test]
+    fn the_last_line_has_the_counts() {
+        let totals = Totals {
+            faults: 1,
+            lost_us: 9,
+            ..Totals::default()
+        };
+        let end = Event::End { totals, status: 3 };
+        assert_eq!(
+            serde_json::to_string(&end).expect("a line"),
+            r#"{"event":"end","faults":1,"replaced":0,"promotions":0,"given_up":0,"lost_us":9,"status":3}"#
         );
     }
 

@@ -1,8 +1,10 @@
 //! The monitor: the one process outside the replicas. It launches them, rewrites their code,
 //! takes their signals, judges their differences and sees them off. Never on the fast path.
 
+mod budget;
 mod checkpoint;
 mod code;
+mod cores;
 mod image;
 mod inject;
 mod journal;
@@ -21,5 +23,7 @@ mod takeover;
 mod verdict;
 mod watch;
 
-pub use options::{OnDivergence, Options, Order, Outcome, Sabotage, Verify};
+pub use inject::Watched;
+pub use options::{Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify};
+pub use recover::can_populate;
 pub use run::run;

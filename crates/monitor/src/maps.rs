@@ -2,6 +2,10 @@
 //! 6.11), else read from /proc/PID/maps as a whole, which with a hundred libraries costs more
 //! than mapping one.
 
+mod pages;
+
+pub use pages::{PAGE_BYTES, Pages};
+
 use anyhow::{Context, Result};
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -32,6 +36,8 @@ struct Mapping {
     executable: bool,
     /// Writable, and what is written is seen by others.
     shared: bool,
+    /// Writable, and what is written is seen by nobody else.
+    own: bool,
     name: Vec<u8>,
 }
 
@@ -81,11 +87,23 @@ impl AddressSpace {
     /// # Errors
     /// When the process is gone.
     pub fn shared_writable(&self) -> Result<Vec<(u64, u64)>> {
+        self.those(|m| m.shared)
+    }
+
+    /// Start and length of the writable mappings that belong to this process alone.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn own_writable(&self) -> Result<Vec<(u64, u64)>> {
+        self.those(|m| m.own)
+    }
+
+    fn those(&self, are: impl Fn(&Mapping) -> bool) -> Result<Vec<(u64, u64)>> {
         let mut out = Vec::new();
         let mut at = 0;
         while let Some(m) = self.at_or_after(at)? {
             at = m.end;
-            if m.shared {
+            if are(&m) {
                 out.push((m.start, m.end - m.start));
             }
         }
@@ -176,6 +194,7 @@ fn query(file: &File, at: u64) -> std::io::Result<Option<Mapping>> {
         offset: q.vma_offset,
         executable: q.vma_flags & EXECUTABLE != 0,
         shared: q.vma_flags & (WRITABLE | SHARED) == WRITABLE | SHARED,
+        own: q.vma_flags & (WRITABLE | SHARED) == WRITABLE,
         name: name[..len.min(name.len())].to_vec(),
     }))
 }
@@ -195,6 +214,7 @@ fn line(text: &[u8]) -> Option<Mapping> {
         offset: word(offset)?,
         executable: permissions.get(2) == Some(&b'x'),
         shared: permissions.get(1) == Some(&b'w') && permissions.get(3) == Some(&b's'),
+        own: permissions.get(1) == Some(&b'w') && permissions.get(3) == Some(&b'p'),
         name: name.trim_ascii_start().to_vec(),
     })
 }

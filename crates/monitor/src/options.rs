@@ -3,7 +3,9 @@
 use geryon_abi::layout::{LONG_RING_WORDS, RING_WORDS};
 use geryon_fault::Fault;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// When an output may happen.
@@ -58,10 +60,62 @@ impl Order {
 pub enum OnDivergence {
     /// A replica that is outvoted is replaced by a copy of a healthy one.
     Replace,
+    /// The same; and where no majority says who is wrong, the leader is believed.
+    Leader,
     /// It is left out, and the rest go on.
     Drop,
     /// The run stops.
     Stop,
+}
+
+impl OnDivergence {
+    /// Is one that is lost made anew?
+    pub fn replaces(self) -> bool {
+        matches!(self, OnDivergence::Replace | OnDivergence::Leader)
+    }
+}
+
+/// How many replicas may be made anew within how long (`--max-replacements`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replacements {
+    /// So many.
+    pub most: u32,
+    /// In any time of this length, in seconds.
+    pub within_s: u32,
+}
+
+impl Replacements {
+    /// Five a second for a minute. That is more than anything kills from outside, while each takes a
+    /// few milliseconds of a healthy replica's time; a replica that dies as soon as it is made comes
+    /// to this bound within seconds.
+    pub const USUAL: Replacements = Replacements {
+        most: 300,
+        within_s: 60,
+    };
+    /// Where only a number is given.
+    const HOUR_S: u32 = 3600;
+}
+
+impl FromStr for Replacements {
+    type Err = String;
+
+    /// `N` or `N/SECONDS`.
+    fn from_str(text: &str) -> Result<Replacements, String> {
+        let (most, within) = match text.split_once('/') {
+            Some((most, within)) => (most, within.parse()),
+            None => (text, Ok(Replacements::HOUR_S)),
+        };
+        match (most.parse(), within) {
+            (Ok(most), Ok(within_s @ 1..)) => Ok(Replacements { most, within_s }),
+            _ => Err("expected N or N/SECONDS, with SECONDS of at least 1".into()),
+        }
+    }
+}
+
+impl fmt::Display for Replacements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.most, self.within_s)
+    }
 }
 
 /// A fault that a test asks one replica's agent to make.
@@ -73,6 +127,21 @@ pub struct Sabotage {
     pub what: u32,
     /// At which output call, counted from 1.
     pub at: u64,
+    /// How often.
+    pub often: Often,
+    /// So many copies that take its place one after the other, the first one included, do it.
+    pub times: u32,
+}
+
+/// How often a sabotaged replica misbehaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Often {
+    /// At one output call.
+    Once,
+    /// At each from then on that is made on this core: it is broken.
+    OnCore(u32),
+    /// At each from then on.
+    Always,
 }
 
 /// One run.
@@ -92,14 +161,18 @@ pub struct Options {
     pub on_divergence: OnDivergence,
     /// How often a pair of sleeping replicas is made (two replicas only).
     pub checkpoint: Option<Duration>,
+    /// How often replicas may be made anew.
+    pub max_replacements: Replacements,
+    /// A new copy's memory is made its own at once, in the background.
+    pub eager_copy: bool,
     /// Where the report goes, besides stderr.
     pub report: Option<PathBuf>,
     /// Where it is written what happens, as JSON lines.
     pub journal: Option<PathBuf>,
     /// A fault to make.
     pub fault: Option<Fault>,
-    /// Test hook.
-    pub sabotage: Option<Sabotage>,
+    /// Test hook: at most one for each replica.
+    pub sabotage: Vec<Sabotage>,
     /// Rewrite code (else every call traps: slow, for comparison).
     pub patch: bool,
     /// The program starts with SIGPIPE ignored.
@@ -125,4 +198,24 @@ pub enum Outcome {
     Killed(i32),
     /// The replicas diverged and the run was stopped.
     Diverged,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_on_replacements_are_read() {
+        let read = |text: &str| text.parse::<Replacements>().map(|r| (r.most, r.within_s));
+        assert_eq!(read("300/60"), Ok((300, 60)));
+        assert_eq!(read("4"), Ok((4, 3600)));
+        assert_eq!(read("0"), Ok((0, 3600)));
+        for wrong in ["", "x", "1/", "/60", "1/0", "-1", "1/-1", "1/2/3"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            Replacements::USUAL.to_string().parse(),
+            Ok(Replacements::USUAL)
+        );
+    }
 }

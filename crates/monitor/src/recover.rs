@@ -3,16 +3,21 @@
 //! live process"; replacement by fork: seed 3, section 3.6, without its copy of all memory.)
 
 mod demote;
+mod eager;
 mod halt;
+mod place;
 mod replica;
 mod thread;
 
+pub(crate) use eager::Unsharing;
+pub use eager::can_populate;
 pub(crate) use replica::{Made, Seat};
 pub(crate) use thread::restartable;
 
 use crate::journal::Event;
 use crate::state::{Group, GroupId, Monitor};
 use anyhow::Result;
+use geryon_tracee::Pid;
 use std::time::{Duration, Instant};
 
 /// A replica that is not replaced by then (its source was never in a state to be copied) is done without.
@@ -59,6 +64,50 @@ impl Monitor {
         self.alive_mask().count_ones() < self.options.replicas
     }
 
+    /// The replica was taken out. Have it made anew, if that is wanted.
+    pub(crate) fn lose(&mut self, replica: usize) {
+        if self.replicas[replica].given_up {
+        } else if self.options.on_divergence.replaces() {
+            if self.lacks_replicas() {
+                self.want(replica);
+            }
+        } else {
+            self.tell_given_up(replica, "--on-divergence drop".into());
+        }
+    }
+
+    /// It will not be made anew.
+    fn tell_given_up(&mut self, replica: usize, why: String) {
+        self.replicas[replica].given_up = true;
+        let cores = self.replicas[replica].ran_on.clone();
+        self.journal.tell(&Event::GivenUp {
+            replica,
+            cores,
+            why,
+        });
+    }
+
+    /// So many were made anew within so short a time that this one is not.
+    fn exceeds(&mut self, replica: usize, made: usize) {
+        let bound = self.options.max_replacements;
+        let left = self.replicas.iter().filter(|r| !r.dropped).count();
+        let going = match left {
+            1 => "going on with 1 replica: nothing is compared any more".into(),
+            _ => format!("going on with {left} replicas"),
+        };
+        let why = format!(
+            "{made} replacements within {} s are enough (--max-replacements {bound})",
+            bound.within_s
+        );
+        eprintln!(
+            "geryon: replica {}, which ran on {}, is given up: {why}; {going}",
+            replica + 1,
+            place::list(&self.replicas[replica].ran_on)
+        );
+        self.tell_given_up(replica, why);
+        self.drop_replica(replica);
+    }
+
     /// Is somebody missing?
     pub(crate) fn recovers(&self) -> bool {
         !self.wanted.is_empty()
@@ -77,6 +126,10 @@ impl Monitor {
                 self.wanted.push(w);
                 continue;
             }
+            if let Some(made) = self.budget.is_spent(Instant::now()) {
+                self.exceeds(w.replica, made);
+                continue;
+            }
             w.tried = Some(Instant::now());
             // What goes wrong with a process of a replica is no failure of the run.
             let attempt = self.try_replace(w.replica);
@@ -88,6 +141,7 @@ impl Monitor {
                 }
                 Attempt::Later(why) | Attempt::Never(why) => {
                     eprintln!("geryon: replica {} is not replaced: {why}", w.replica + 1);
+                    self.tell_given_up(w.replica, why);
                     // Some of its processes may have been made.
                     self.drop_replica(w.replica);
                 }
@@ -99,11 +153,17 @@ impl Monitor {
     fn replaced(&mut self, w: &Wanted, source: usize) {
         self.replicas[w.replica].dropped = false;
         self.replicas[w.replica].replaced += 1;
-        self.journal.tell(&Event::Replaced {
+        self.budget.spend(Instant::now());
+        let root = self.membership(self.root).map(|(id, _)| &self.groups[&id]);
+        let event = Event::Replaced {
             replica: w.replica,
             source,
+            source_leads: root.is_some_and(|g| g.leader == source),
             pause_us: self.pause.as_micros() as u64,
-        });
+            total_us: w.since.elapsed().as_micros() as u64,
+            pid: root.and_then(|g| g.members[w.replica].pid),
+        };
+        self.journal.tell(&event);
         let whole = self.replicas.iter().filter(|r| !r.dropped).count();
         eprintln!(
             "geryon: replica {} is replaced by a copy of replica {} after {:.1} ms; {whole} replicas again",
@@ -123,14 +183,28 @@ impl Monitor {
         found
     }
 
+    /// Does a process of a replica that was taken out still do anything? The kernel may be long in
+    /// freeing the memory of one that does not.
+    fn has_remains(&self, replica: usize) -> bool {
+        let left: Vec<Pid> = self
+            .processes
+            .iter()
+            .filter(|(pid, p)| {
+                let g = p.group.and_then(|g| self.groups.get(&g));
+                p.replica == replica && g.is_none_or(|g| g.members[replica].pid != Some(**pid))
+            })
+            .map(|(pid, _)| *pid)
+            .collect();
+        !left.is_empty()
+            && self
+                .threads
+                .values()
+                .any(|t| left.contains(&t.pid) && !t.ends)
+    }
+
     /// In every group that lacks it.
     fn try_replace(&mut self, replica: usize) -> Result<Attempt> {
-        if self.processes.values().any(|p| {
-            p.replica == replica
-                && p.group
-                    .and_then(|g| self.groups.get(&g))
-                    .is_none_or(|g| g.members[replica].pid.is_none())
-        }) {
+        if self.has_remains(replica) {
             return Ok(Attempt::Later("its processes are not gone yet".into()));
         }
         let groups = self.lacking(replica);

@@ -9,13 +9,16 @@ mod ids;
 mod rpc;
 mod tsc;
 
+use crate::budget::Budget;
 use crate::checkpoint::{self, Checkpoints};
+use crate::cores::Cores;
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
 use crate::launch::launch;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
+use crate::recover::can_populate;
 use crate::signals::Signals;
 use crate::state::{End, Monitor, Process, Thread};
 use crate::watch::Watch;
@@ -30,6 +33,8 @@ const WATCH_MS: u64 = 100;
 /// How often one that is to be replaced, or that a verdict is due on, is looked after, in
 /// milliseconds.
 const URGENT_MS: u64 = 1;
+/// How often it is looked how far a takeover has come, in microseconds: nobody leads meanwhile.
+const TAKEOVER_US: u64 = 100;
 /// How long the killed may take to be gone, in seconds.
 const REAP_S: u64 = 10;
 
@@ -42,15 +47,23 @@ pub fn run(options: Options) -> Result<Outcome> {
         .fault
         .map(|f| Injection::new(f, options.replicas as usize))
         .transpose()?;
+    if options.eager_copy {
+        can_populate().map_err(|e| {
+            anyhow::anyhow!(
+                "--eager-copy needs MADV_POPULATE_WRITE, which this kernel does not know: {e}\n  try: Linux 5.14 or newer, or no --eager-copy: a copy then shares pages with its source until one of them writes"
+            )
+        })?;
+    }
     let journal = Journal::create(options.journal.as_deref())?;
     let image = Image::load()?;
     become_subreaper();
     let signals = Signals::block()?;
     let (pid, pipe) = launch(&options, image.gate(), signals.original())?;
+    let replicas = checkpoint::seats(options.replicas as usize, options.checkpoint.is_some());
+    let seats = replicas.len();
     let mut m = Monitor {
-        replicas: checkpoint::seats(options.replicas as usize, options.checkpoint.is_some()),
+        replicas,
         checkpoints: options.checkpoint.map(Checkpoints::new),
-        options,
         image,
         plans: Plans::new(),
         groups: HashMap::new(),
@@ -68,11 +81,15 @@ pub fn run(options: Options) -> Result<Outcome> {
         deposed: HashSet::new(),
         pause: Duration::ZERO,
         wanted: Vec::new(),
+        budget: Budget::new(options.max_replacements),
+        cores: Cores::new(seats),
+        unsharing: HashMap::new(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
         symbolizer: Symbolizer::new(),
         messages: HashSet::new(),
         outcome: None,
+        options,
     };
     let result = m.serve(&signals);
     if result.is_err() || m.outcome == Some(Outcome::Diverged) {
@@ -99,7 +116,7 @@ fn reap() {
             Err(_) => return,
             Ok(Some(Stop::Exited(..) | Stop::Killed(..))) => {}
             Ok(Some(Stop::Event(p, Event::Exit))) => {
-                Stopped(p).resume(0).ok();
+                Stopped(p).let_end().ok();
             }
             Ok(Some(s)) => {
                 // A process born while the others died.
@@ -154,8 +171,13 @@ impl Monitor {
 
     /// How long nothing has to be done but to serve stops.
     fn patience(&self) -> Duration {
-        let urgent = self.recovers() || self.has_open_verdicts() || self.has_takeovers();
-        let patience = Duration::from_millis(if urgent { URGENT_MS } else { WATCH_MS });
+        let patience = if self.has_takeovers() {
+            Duration::from_micros(TAKEOVER_US)
+        } else if self.recovers() || self.has_open_verdicts() {
+            Duration::from_millis(URGENT_MS)
+        } else {
+            Duration::from_millis(WATCH_MS)
+        };
         let others = [self.fault_patience(), self.checkpoint_patience()];
         others.into_iter().flatten().fold(patience, Duration::min)
     }
@@ -175,6 +197,7 @@ impl Monitor {
         if let Some(t) = self.threads.get_mut(&pid) {
             t.listens = false;
         }
+        self.watch_address(stop);
         let result = match stop {
             Stop::Exited(_, code) => {
                 self.on_end(pid, End::Exited(code));
@@ -185,7 +208,11 @@ impl Monitor {
                 return Ok(());
             }
             Stop::Event(_, Event::Exit) if !self.threads.contains_key(&pid) => {
-                Stopped(pid).resume(0).ok();
+                Stopped(pid).let_end().ok();
+                return Ok(());
+            }
+            _ if self.unsharing.contains_key(&pid) => {
+                self.unshare(stop);
                 return Ok(());
             }
             _ if !self.threads.contains_key(&pid) => {

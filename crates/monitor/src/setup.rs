@@ -28,7 +28,7 @@ const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 pub struct Identity {
     /// Replica index.
     pub replica: u32,
-    /// Replicas of the group.
+    /// Replicas of the run; some may be missing from the group.
     pub replicas: u32,
     /// Index of the leader.
     pub leader: u32,

@@ -5,7 +5,7 @@ use crate::state::{Crash, GroupId, Monitor};
 use anyhow::{Result, bail};
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS};
-use geryon_tracee::{Pid, Stopped, signal_thread};
+use geryon_tracee::{Pid, Stopped, is_breakpoint, signal_thread};
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
@@ -156,6 +156,9 @@ impl Monitor {
             // Not replicated yet: as it would be natively.
             return Ok(tracee.resume(signal)?);
         };
+        if is_breakpoint(&info) && self.on_breakpoint(tid, pid)? {
+            return Ok(tracee.resume(0)?);
+        }
         if is_fault(signal, &info) {
             return self.on_fault(tid, pid, group, replica, signal, &info);
         }

@@ -6,13 +6,15 @@ mod process;
 pub use group::{Crash, Group, GroupId, Name, ReportWords, Reported};
 pub use process::{End, Process, Thread};
 
+use crate::budget::Budget;
 use crate::checkpoint::Checkpoints;
+use crate::cores::{CoreSet, Cores};
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
-use crate::recover::Wanted;
+use crate::recover::{Unsharing, Wanted};
 use crate::takeover::Ended;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
@@ -64,6 +66,12 @@ pub struct Monitor {
     pub pause: Duration,
     /// Replicas that are to be made anew.
     pub wanted: Vec<Wanted>,
+    /// How many were made anew of late.
+    pub budget: Budget,
+    /// Where replicas have failed.
+    pub cores: Cores,
+    /// Copies whose memory is being made their own, by the thread that does it.
+    pub unsharing: HashMap<Pid, Unsharing>,
     /// Time stamp counter ticks in 2^20 ns.
     pub tsc_mult: u64,
     /// The watchdog's memory.
@@ -77,12 +85,20 @@ pub struct Monitor {
 }
 
 /// What holds for a replica in all its groups.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Replica {
     /// Taken out of the run: it has no vote, nobody waits for it, and no group gets one of it.
     pub dropped: bool,
     /// How often it was replaced.
     pub replaced: u32,
+    /// It will not be replaced, and that was told.
+    pub given_up: bool,
+    /// The cores on which it ran when it was lost last.
+    pub ran_on: CoreSet,
+    /// The cores that its next copy is the first to keep away from.
+    pub flees: CoreSet,
+    /// It may not run on all cores that the run may use.
+    pub confined: bool,
 }
 
 impl Monitor {

@@ -15,6 +15,7 @@ mod children;
 mod cut;
 mod flight;
 mod quiet;
+mod undo;
 
 pub use children::Ended;
 
@@ -59,8 +60,6 @@ pub struct Takeover {
     rest: Vec<(u32, u64)>,
     /// What the former leader's threads leave.
     legacy: Vec<Legacy>,
-    /// Behind what each slot's thread has taken for good.
-    taken: Vec<(u32, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +80,11 @@ impl Monitor {
 
     /// A thread is about to end.
     pub(crate) fn on_exit(&mut self, tid: Pid) -> Result<()> {
-        let pid = self.threads[&tid].pid;
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return Ok(());
+        };
+        thread.ends = true;
+        let pid = thread.pid;
         let tracee = Stopped(tid);
         if let Some(body) = self.body(pid) {
             let regs = tracee.regs()?;
@@ -92,14 +95,29 @@ impl Monitor {
             return Ok(());
         }
         let killed = tracee.event_message()? as i32 & 0x7f;
+        if killed != 0 {
+            self.note_dying(pid);
+        }
+        let member = self.membership(pid).filter(|(id, replica)| {
+            let members = self.groups.get(id).map(|g| &g.members);
+            members.is_some_and(|m| m[*replica].pid == Some(pid))
+        });
         if killed != 0
-            && let Some((id, replica)) = self.membership(pid)
-            && self.leads(id, replica)
+            && let Some((id, replica)) = member
             && !self.ends(id)
-            && self.has_survivors(id)
             && self.outcome.is_none()
             && self.options.on_divergence != OnDivergence::Stop
         {
+            if !self.leads(id, replica) {
+                // Its memory is freed yet, which may take long: nobody is to wait for that.
+                if self.processes[&pid].guest.is_none() {
+                    self.lost(id, replica, End::Killed(killed));
+                }
+                return Ok(tracee.let_end()?);
+            }
+            if !self.has_survivors(id) {
+                return Ok(tracee.let_end()?);
+            }
             self.lost(id, replica, End::Killed(killed));
             let regs = tracee.regs()?;
             if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
@@ -107,7 +125,8 @@ impl Monitor {
                 return Ok(());
             }
         }
-        Ok(tracee.resume(0)?)
+        self.count_events(tid);
+        Ok(tracee.let_end()?)
     }
 
     /// The group whose former leader this process is.
@@ -136,6 +155,7 @@ impl Monitor {
             return self.give_up("stopped: nobody is left who could lead");
         };
         self.forget_reaped(replica);
+        self.unconfine(successor);
         self.replicas[replica].dropped = true;
         self.journal.tell(&Event::Dropped { replica });
         let pids: Vec<Pid> = self
@@ -241,7 +261,7 @@ impl Monitor {
         progress.max().map(|(_, r)| r)
     }
 
-    /// Get on with all takeovers.
+    /// Get on with all takeovers, as far as they can.
     pub(crate) fn take_over(&mut self) {
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
@@ -249,7 +269,14 @@ impl Monitor {
                 continue;
             };
             // What goes wrong with a process that is just ending is looked at again.
-            let over = self.advance(id, &mut t).unwrap_or(false);
+            let mut over = false;
+            loop {
+                let before = t.stage;
+                over |= self.advance(id, &mut t).unwrap_or(false);
+                if over || t.stage == before || self.outcome.is_some() {
+                    break;
+                }
+            }
             if let Some(g) = self.groups.get_mut(&id)
                 && !over
             {
@@ -307,6 +334,8 @@ impl Monitor {
 
     /// Everything is replayed: the successor is to lead.
     fn ask(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
+        // Threads born meanwhile, too.
+        self.unconfine(t.successor);
         self.bequeath(t, pid)?;
         let Some(g) = self.groups.get(&id) else {
             return Ok(());
@@ -352,6 +381,8 @@ impl Monitor {
             t.told = true;
             self.journal.tell(&Event::Promoted {
                 replica: t.successor,
+                pid,
+                total_us: t.since.elapsed().as_micros() as u64,
             });
             eprintln!(
                 "geryon: replica {} leads from now on, {:.1} ms after replica {} was lost",
@@ -366,12 +397,8 @@ impl Monitor {
     /// It is over, or the group is: let go of what is left, and have the replica made anew.
     pub(crate) fn end_takeover(&mut self, t: &Takeover) {
         t.bury();
-        if self.options.on_divergence == OnDivergence::Replace
-            && self.is_dropped(t.former)
-            && !self.wanted.iter().any(|w| w.replica == t.former)
-            && self.lacks_replicas()
-        {
-            self.want(t.former);
+        if self.is_dropped(t.former) && !self.wanted.iter().any(|w| w.replica == t.former) {
+            self.lose(t.former);
         }
     }
 
@@ -417,8 +444,12 @@ impl Takeover {
             outvoted,
             rest: Vec::new(),
             legacy: Vec::new(),
-            taken: Vec::new(),
         }
+    }
+
+    /// What the former leader has logged last is in doubt: it is cut off where the survivors stand.
+    pub(crate) fn distrust(&mut self) {
+        self.outvoted = true;
     }
 
     /// A successor was lost, too: what it had not made its own is still to be taken over.
@@ -440,7 +471,6 @@ impl Takeover {
             self.outvoted = before.outvoted;
             self.bodies = before.bodies;
             self.legacy = before.legacy;
-            self.taken = before.taken;
             self.memories.clear();
         }
         self.memories.extend(before.memories);
@@ -449,7 +479,7 @@ impl Takeover {
     /// Let go of what is left of the former leaders.
     fn bury(&self) {
         for tid in self.bodies.keys().chain(&self.older) {
-            let _ = Stopped(*tid).resume(0);
+            let _ = Stopped(*tid).let_end();
         }
     }
 }

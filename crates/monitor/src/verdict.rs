@@ -8,18 +8,23 @@ use remedy::Blame;
 
 use crate::block_field;
 use crate::checkpoint::{REPLICAS, VOTERS};
+use crate::cores::CoreSet;
 use crate::journal::Event;
+use crate::options::OnDivergence;
 use crate::report::words::why_text;
 use crate::state::{GroupId, Monitor, ReportWords, Reported};
 use anyhow::Result;
 use geryon_abi::layout::{Report, block_address};
-use geryon_tracee::Pid;
+use geryon_tracee::{Pid, core_of};
 use geryon_vote::is_majority;
+use std::collections::BTreeSet;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
 /// With fewer replicas no majority can name the one that is wrong.
 const NAMING: usize = 3;
+
+const NOBODY: &str = "no majority says who is wrong";
 
 /// How the replicas of a group stand to a report.
 #[derive(Clone, Copy, Debug)]
@@ -125,8 +130,12 @@ impl Monitor {
                 format!("replica {} (the leader) of {total} is outvoted", r + 1),
                 "another one takes over".to_owned(),
             ),
+            Blame::Unnamed if self.options.on_divergence == OnDivergence::Leader => (
+                format!("{total} replicas differ, and {NOBODY}"),
+                String::new(),
+            ),
             Blame::Unnamed => (
-                format!("{total} replicas differ, and no majority says who is wrong"),
+                format!("{total} replicas differ, and {NOBODY}"),
                 format!(
                     "stopped before the unconfirmed output left; {}",
                     self.advice(arbitrated)
@@ -137,13 +146,25 @@ impl Monitor {
             Blame::Follower(r) | Blame::Leader(r) => Some(r),
             Blame::Unnamed => None,
         };
+        let cores = outvoted.map_or_else(CoreSet::new, |r| self.cores_at(id, r, &first));
         let text = self.describe(id, &first, &verdict, outvoted);
         eprint!("{text}");
         let why = format!("{verdict}: {}", why_text(first.report.why));
         self.journal.tell(&Event::FaultSeen {
             replica: outvoted,
+            cores: cores.clone(),
             why,
         });
+        match outvoted {
+            Some(r) => self.failed_on(r, &cores),
+            None if consequence.is_empty() => {
+                let g = self.groups.get(&id);
+                let against = g.iter().flat_map(|g| g.reports.iter().map(|r| r.replica));
+                let against: BTreeSet<usize> = against.collect();
+                return self.believe(leader, against.into_iter().collect());
+            }
+            None => {}
+        }
         self.remedy(blame, &consequence);
         if let Some(r) = outvoted.filter(|_| arbitrated) {
             self.is_arbitrated(r);
@@ -157,8 +178,17 @@ impl Monitor {
         } else if self.checkpoints.is_some() {
             "there was no checkpoint at that moment: try a shorter --checkpoint, or run with -n 3"
         } else {
-            "run with -n 3 to name the faulty replica, or with --checkpoint"
+            "run with -n 3 to name the faulty replica, with --checkpoint to have two named, too, or with --on-divergence leader to go on all the same"
         }
+    }
+
+    /// On which core the replica's thread runs that is at the place of the report.
+    fn cores_at(&mut self, id: GroupId, replica: usize, reported: &Reported) -> CoreSet {
+        let pid = self.groups.get(&id).and_then(|g| g.members[replica].pid);
+        let views = pid.map_or_else(Vec::new, |p| self.views(p));
+        let slot = reported.report.slot;
+        let thread = views.iter().find(|v| v.slot == slot).map(|v| v.tid);
+        thread.and_then(core_of).into_iter().collect()
     }
 
     /// Who has said what about the position of a report so far.
@@ -238,5 +268,12 @@ mod tests {
             ..ballot
         };
         assert_eq!(all_spoke.blame(7, 0, false), Some(Blame::Unnamed));
+        let two_and_two = Ballot {
+            total: 4,
+            with_leader: 2,
+            against_leader: 2,
+            silent: 0,
+        };
+        assert_eq!(two_and_two.blame(7, 0, false), Some(Blame::Unnamed));
     }
 }

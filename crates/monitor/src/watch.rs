@@ -252,7 +252,11 @@ impl Monitor {
                 continue;
             }
             if blocked && (due || behind) && !judged {
-                self.stuck(id, replica, "waits for an event that never comes in it");
+                if self.all_wait_alike(id, &views) {
+                    self.leader_misled(id, leader);
+                } else {
+                    self.stuck(id, replica, "waits for an event that never comes in it");
+                }
                 return;
             }
             let budget = SPARE_TICKS + 4 * leader_pid.map_or(0, cpu_ticks);
@@ -260,6 +264,34 @@ impl Monitor {
                 self.stuck(id, replica, ENDLESS);
                 return;
             }
+        }
+    }
+
+    /// Do all followers, two at least, wait at the same places as this one?
+    fn all_wait_alike(&mut self, id: GroupId, views: &[View]) -> bool {
+        let followers: Vec<Pid> = match self.groups.get(&id) {
+            Some(g) => g.followers().map(|(_, p)| p).collect(),
+            None => return false,
+        };
+        let place = |v: &View| (v.slot, v.waiting, v.pos, v.waiting_value);
+        let own: Vec<_> = views.iter().map(place).collect();
+        followers.len() > 1
+            && followers.iter().all(|p| {
+                let theirs = self.views(*p);
+                theirs.len() == own.len() && theirs.iter().map(place).eq(own.iter().copied())
+            })
+    }
+
+    /// What the leader has logged brings all others to a stand at the same place: it is wrong, and
+    /// what stands there is cut off.
+    fn leader_misled(&mut self, id: GroupId, leader: usize) {
+        self.stuck(
+            id,
+            leader,
+            "has logged an order in which no other can go on",
+        );
+        if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
+            t.distrust();
         }
     }
 

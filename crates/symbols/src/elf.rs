@@ -125,7 +125,7 @@ fn is_code<'d>(section: &impl object::ObjectSection<'d>) -> bool {
     }
 }
 
-fn load_segments<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> Vec<Segment> {
+pub(crate) fn load_segments<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> Vec<Segment> {
     let endian = elf.endian();
     let headers = elf.elf_program_headers().iter();
     headers

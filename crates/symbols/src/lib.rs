@@ -15,6 +15,7 @@
 
 mod elf;
 mod image;
+mod locate;
 mod maps;
 mod module;
 mod symbolizer;
@@ -24,6 +25,7 @@ mod unwind;
 use std::fmt;
 
 pub use image::ProcessMemory;
+pub use locate::{entry, locate};
 pub use maps::{Mapping, Maps};
 pub use symbolizer::Symbolizer;
 

@@ -125,7 +125,8 @@ impl Module {
     }
 }
 
-fn bias(segments: &[Segment], mapping: &Mapping) -> Option<u64> {
+/// What the loader added to the file's addresses to give those of this mapping of it.
+pub(crate) fn bias(segments: &[Segment], mapping: &Mapping) -> Option<u64> {
     let (first, behind) = (
         mapping.offset,
         mapping.offset.checked_add(mapping.end - mapping.start)?,

@@ -138,3 +138,19 @@ pub fn wait_for(pid: Pid) -> Result<Stop> {
         }
     }
 }
+
+/// Sleep until some child or tracee has something to report (SIGCHLD, which the caller blocks), at most
+/// for so long. Others run meanwhile, who may be what is waited for.
+pub fn await_report(limit: std::time::Duration) {
+    let t = libc::timespec {
+        tv_sec: limit.as_secs() as i64,
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    };
+    // SAFETY: plain calls with local structures; no information is asked for.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const t);
+    }
+}

@@ -5,7 +5,7 @@ use crate::row::{Kind::*, Len::*, Row};
 rows! { pub(super) DESCRIPTORS:
   0 read Input Full (fd: Fd, buf: Out(Ret(2)), count: Int);
   1 write Output Full (fd: Fd, buf: In(Arg(2)), count: Int);
-  3 close Input Full (fd: Fd);
+  3 close Output Full (fd: Fd);
   5 fstat Input Full (fd: Fd, statbuf: Out(Fixed(144)));
   7 poll Input Full (fds: OutAlways(ArgTimes(1, 8)), nfds: Int32, timeout: Int32);
   8 lseek Input Full (fd: Fd, offset: Int, whence: Int32);
@@ -18,7 +18,7 @@ rows! { pub(super) DESCRIPTORS:
   22 pipe Input Full (pipefd: Out(Fixed(8)));
   23 select Input Full (nfds: Int32, readfds: FdSet(0), writefds: FdSet(0), exceptfds: FdSet(0), timeout: OutAlways(Fixed(16)));
   32 dup Input Full (oldfd: Fd);
-  33 dup2 Input Full (oldfd: Fd, newfd: Fd);
+  33 dup2 Output Full (oldfd: Fd, newfd: Fd);
   40 sendfile Output Full (out_fd: Fd, in_fd: Fd, offset: InOut(Fixed(8)), count: Int)
     "The file's content is the kernel's, not compared.";
   72 fcntl Input Partial (fd: Fd, cmd: Int32, arg: ByCommand)
@@ -67,7 +67,7 @@ rows! { pub(super) DESCRIPTORS:
   289 signalfd4 Input Full (fd: Fd, mask: In(Arg(2)), sizemask: Int, flags: Int32);
   290 eventfd2 Input Full (count: Int32, flags: Int32);
   291 epoll_create1 Input Full (flags: Int32);
-  292 dup3 Input Full (oldfd: Fd, newfd: Fd, flags: Int32);
+  292 dup3 Output Full (oldfd: Fd, newfd: Fd, flags: Int32);
   293 pipe2 Input Full (pipefd: Out(Fixed(8)), flags: Int32);
   294 inotify_init1 Input Full (flags: Int32);
   295 preadv Input Full (fd: Fd, iov: IovecOut(2), iovcnt: Int, pos_l: Int, pos_h: Unused);
@@ -81,7 +81,7 @@ rows! { pub(super) DESCRIPTORS:
     "The bytes copied are the kernel's, not compared.";
   327 preadv2 Input Full (fd: Fd, iov: IovecOut(2), iovcnt: Int, pos_l: Int, pos_h: Unused, flags: Int32);
   328 pwritev2 Output Full (fd: Fd, iov: IovecIn(2), iovcnt: Int, pos_l: Int, pos_h: Unused, flags: Int32);
-  436 close_range Input Partial (first: Fd, last: Int32, flags: Int32)
+  436 close_range Output Partial (first: Fd, last: Int32, flags: Int32)
     "CLOSE_RANGE_UNSHARE is refused with EINVAL: the replicas share one descriptor table.";
   441 epoll_pwait2 Input Full (epfd: Fd, events: Out(RetTimes(2, 12)), maxevents: Int32, timeout: In(Fixed(16)), sigmask: In(Arg(5)), sigsetsize: Int);
   451 cachestat Input Full (fd: Fd, cstat_range: In(Fixed(16)), cstat: Out(Fixed(40)), flags: Int32);

@@ -57,5 +57,9 @@ pub(super) fn await_value(mut b: Here, at: u64, size: u8, value: u64) -> bool {
         }
     }
     announce_end();
+    if is_cut(b, b.pos) {
+        rewind(b, b.pos);
+        return false;
+    }
     true
 }

@@ -3,16 +3,16 @@
 use super::slot::{await_free, is_free};
 use super::{ALIVE, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, HIGH, store_tid};
 use crate::clock::LIFE;
-use crate::compare::expect_plain;
+use crate::compare::{expect_plain, plain};
 use crate::gate::clone_thread;
 use crate::log::{get, publish, put, remember};
 use crate::raise;
 use crate::state::{Here, block, block_at, leads, private};
-use crate::stop::diverged_for_good;
+use crate::stop::{diverged, diverged_for_good};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{BLOCK_BYTES, MAX_THREADS, block_address, flight, repeat, wait, why};
-use geryon_abi::record::{kind, low_of, word};
+use geryon_abi::record::{kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
 
 const CLONE_VM: u64 = 0x100;
@@ -65,7 +65,7 @@ fn lead_birth(b: Here, frame: &mut Frame) {
     let result = slot.map_or(EAGAIN, |s| start(frame, s, 0));
     let first = word(kind::BIRTH, 0, 0, tick);
     put(b, first);
-    put(b, slot.unwrap_or(0) as u64);
+    put(b, seal(first, slot.unwrap_or(0) as u32, result as u64));
     put(b, result as u64);
     remember(b, first);
     publish(b);
@@ -85,8 +85,14 @@ fn follow_birth(b: Here, frame: &mut Frame) -> bool {
         let Some(first) = expect_plain(b, frame, word(kind::BIRTH, 0, 0, 0)) else {
             return false;
         };
-        let (slot, result) = (get(b) as usize, get(b) as i64);
+        let (second, result) = (get(b), get(b) as i64);
         let at = b.pos - 3;
+        let named = unseal(first, second, result as u64);
+        let Some(slot) = named.filter(|s| (*s as usize) < MAX_THREADS) else {
+            diverged(why::DAMAGED, at, plain(first));
+            continue;
+        };
+        let slot = slot as usize;
         crate::log::verified(b);
         let tick = low_of(first);
         if LIFE.await_turn_at(b, at, tick) {

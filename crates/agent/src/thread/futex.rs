@@ -76,7 +76,7 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
 fn wait_in_kernel(mut b: Here, frame: &mut Frame, row: &Row, args: [u64; 6]) {
     loop {
         announce(wait::KERNEL, row.nr as u64, args[0]);
-        let r = gate::real_blocking(row.nr as u64, args);
+        let r = gate::real_blocking(row.nr as u64, &args, true);
         announce_end();
         let stopped = (-516..=-512).contains(&r) || r == -4;
         if !stopped {

@@ -1,6 +1,6 @@
 //! Calls that change something of one thread: executed in every replica, with the leader's result.
 
-use crate::call::{complete, finish, input};
+use crate::call::{complete, finish_for_good, input};
 use crate::compare::expect;
 use crate::gate::real;
 use crate::marshal::{self, Before};
@@ -45,7 +45,7 @@ pub fn sigprocmask(frame: &mut Frame, row: &'static Row) {
         && let Some((first, [])) = expect(b, frame, kind::CALL, row.nr, digest, &shown)
     {
         real(row.nr as u64, args);
-        return finish(b, frame, row, first);
+        return finish_for_good(b, frame, row, first);
     }
     raise::lead_signal_before(b, frame);
     let result = real(row.nr as u64, args);

@@ -2,14 +2,15 @@
 //! wait until theirs is free.
 
 use crate::clock::LIFE;
-use crate::compare::expect_plain;
+use crate::compare::{expect_plain, plain};
 use crate::log::{get, publish, put, remember};
 use crate::state::{block, block_at, leads};
+use crate::stop::diverged;
 use crate::wait::Patience;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{MAX_THREADS, block_address};
-use geryon_abi::record::{kind, low_of, word};
+use geryon_abi::layout::{MAX_THREADS, block_address, why};
+use geryon_abi::record::{kind, low_of, seal, unseal, word};
 
 pub(super) fn is_free(slot: usize) -> bool {
     let b = block_at(slot);
@@ -22,7 +23,12 @@ pub fn take_slot(frame: &mut Frame) -> Option<usize> {
     while !leads()
         && let Some(first) = expect_plain(b, frame, word(kind::BIRTH, 1, 0, 0))
     {
-        let (slot, _) = (get(b) as usize, get(b));
+        let (second, third) = (get(b), get(b));
+        let Some(slot) = unseal(first, second, third) else {
+            diverged(why::DAMAGED, b.pos - 3, plain(first));
+            continue;
+        };
+        let slot = slot as usize;
         crate::log::verified(b);
         let tick = low_of(first);
         if !LIFE.await_turn_at(b, b.pos - 3, tick) {
@@ -42,7 +48,7 @@ pub fn take_slot(frame: &mut Frame) -> Option<usize> {
     }
     let first = word(kind::BIRTH, 1, 0, tick);
     put(b, first);
-    put(b, slot.map_or(u64::MAX, |s| s as u64));
+    put(b, seal(first, slot.map_or(u32::MAX, |s| s as u32), 0));
     put(b, 0);
     remember(b, first);
     publish(b);

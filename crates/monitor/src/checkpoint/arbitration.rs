@@ -233,6 +233,9 @@ impl Monitor {
             self.enrol(pair.group, s);
         }
         for s in &pair.sleepers {
+            if self.options.eager_copy {
+                self.begin_unsharing(s.replica, s.pid);
+            }
             self.release(&s.threads);
         }
         pair.sleepers

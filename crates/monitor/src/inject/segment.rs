@@ -40,6 +40,19 @@ pub fn flip_progress(segment: &Segment, replica: usize, number: u64, bit: u32) -
     true
 }
 
+/// How many words of the log were written; or read, by this follower.
+pub fn words(segment: &Segment, follower: Option<usize>) -> u64 {
+    used(segment)
+        .map(|(slot, head)| match follower {
+            None => head,
+            Some(replica) => {
+                let line = &segment.ring(slot).followers[replica];
+                line.tail.load(Ordering::Acquire).min(head)
+            }
+        })
+        .sum()
+}
+
 /// Rings with their heads.
 fn used(segment: &Segment) -> impl Iterator<Item = (usize, u64)> {
     (0..MAX_THREADS)
@@ -78,5 +91,6 @@ mod tests {
         assert_eq!(segment.log_word(4, 1).load(Ordering::SeqCst), 1 << 9);
         assert!(flip_progress(&segment, 1, 8, 0));
         assert_eq!(segment.ring(4).followers[1].ack.load(Ordering::SeqCst), 1);
+        assert_eq!((words(&segment, None), words(&segment, Some(2))), (2, 0));
     }
 }

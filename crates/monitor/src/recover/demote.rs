@@ -1,13 +1,12 @@
 //! A copy of a leader is to follow: its threads issue the calls anew that their originals are making,
 //! and find in the log what came of them.
 
+use super::replica::Place;
 use crate::image::Image;
-use crate::state::{GroupId, Monitor};
 use crate::{block_field, private_field};
-use anyhow::{Result, bail};
-use geryon_abi::layout::{MAX_THREADS, block_address, promotion, repeat, role, wait};
+use anyhow::Result;
+use geryon_abi::layout::{block_address, promotion, repeat, role, wait};
 use geryon_tracee::{Regs, RemoteMemory};
-use std::sync::atomic::Ordering;
 
 /// Make the registers those with which the copy of a leader's thread goes on. `Err` with the reason when
 /// it stands where that cannot be said.
@@ -41,52 +40,38 @@ pub(super) fn thread(
     Ok(Ok(()))
 }
 
-impl Monitor {
-    /// What the copy's memory must show: a follower, at the places in the log where the leader was.
-    /// `living`: the blocks of its threads.
-    pub(super) fn demote(&self, id: GroupId, memory: &RemoteMemory, living: &[u64]) -> Result<()> {
-        let Some(g) = self.groups.get(&id) else {
-            bail!("the group has ended");
-        };
-        let word = |at: u64, value: u32| memory.write(at, &value.to_le_bytes());
-        word(private_field!(role), role::FOLLOWER)?;
-        word(private_field!(promotion), promotion::NONE)?;
-        word(private_field!(shares_files), 1)?;
-        for slot in 0..MAX_THREADS {
-            if g.segment.ring(slot).head.load(Ordering::Acquire) == 0 {
-                continue;
-            }
-            let block = block_address(slot);
-            let repeats = memory.word(block + block_field!(repeatable))? as u32 != 0;
-            let pos = if repeats {
-                memory.word(block + block_field!(call_start))?
-            } else {
-                memory.word(block + block_field!(pos))?
-            };
-            for field in [
-                block_field!(pos),
-                block_field!(limit),
-                block_field!(verified),
-            ] {
-                memory.set_word(block + field, pos)?;
-            }
-            // Who lives says itself when it comes to wait; it may have to compute until then.
-            let released = if living.contains(&block) {
-                u64::MAX
-            } else {
-                pos
-            };
-            memory.set_word(block + block_field!(released), released)?;
-            for field in [
-                block_field!(flight),
-                block_field!(repeatable),
-                block_field!(waiting),
-                block_field!(has_turn),
-                block_field!(pending_count),
-            ] {
-                word(block + field, 0)?;
-            }
+/// What the copy's memory must show: a follower, at the places in the log where the leader was.
+/// `living`: the blocks of its threads.
+pub(super) fn memory(memory: &RemoteMemory, places: &[Place], living: &[u64]) -> Result<()> {
+    let word = |at: u64, value: u32| memory.write(at, &value.to_le_bytes());
+    word(private_field!(role), role::FOLLOWER)?;
+    word(private_field!(promotion), promotion::NONE)?;
+    word(private_field!(shares_files), 1)?;
+    for p in places {
+        let block = block_address(p.slot);
+        for field in [
+            block_field!(pos),
+            block_field!(limit),
+            block_field!(verified),
+        ] {
+            memory.set_word(block + field, p.pos)?;
         }
-        Ok(())
+        // Who lives says itself when it comes to wait; it may have to compute until then.
+        let released = if living.contains(&block) {
+            u64::MAX
+        } else {
+            p.pos
+        };
+        memory.set_word(block + block_field!(released), released)?;
+        for field in [
+            block_field!(flight),
+            block_field!(repeatable),
+            block_field!(waiting),
+            block_field!(has_turn),
+            block_field!(pending_count),
+        ] {
+            word(block + field, 0)?;
+        }
     }
+    Ok(())
 }

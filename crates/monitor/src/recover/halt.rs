@@ -5,11 +5,15 @@ use crate::signals::slot_of;
 use crate::state::Monitor;
 use anyhow::Result;
 use geryon_abi::layout::block_address;
-use geryon_tracee::{Event, Pid, Stop, Stopped, poll_for};
+use geryon_tracee::{Event, Pid, Stop, Stopped, await_report, poll_for};
 use std::time::{Duration, Instant};
 
 /// No thread is kept stopped longer for another one that does not stop.
 const PATIENCE: Duration = Duration::from_millis(20);
+/// Who has a core to himself stops within that time; others may be waiting for ours.
+const SPIN: Duration = Duration::from_micros(50);
+/// How often it is looked in any case.
+const LOOK: Duration = Duration::from_millis(1);
 
 impl Monitor {
     /// Stop every thread of the process. None when one did not stop in time, or something happened
@@ -43,7 +47,8 @@ impl Monitor {
                             self.on_stop(other)?;
                             break;
                         }
-                        Ok(None) if start.elapsed() < PATIENCE => std::hint::spin_loop(),
+                        Ok(None) if start.elapsed() < SPIN => std::hint::spin_loop(),
+                        Ok(None) if start.elapsed() < PATIENCE => await_report(LOOK),
                         Ok(None) | Err(_) => {
                             self.note_halt(pid, &halted);
                             self.release(&halted);

@@ -1,15 +1,15 @@
 //! One process of the missing replica: an injected fork of its source's process, then its threads.
 
-use super::Attempt;
 use super::thread::{State, restartable};
+use super::{Attempt, demote};
 use crate::maps::AddressSpace;
 use crate::state::{GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::{MAX_THREADS, block_address, sabotage, touches_reserved};
+use geryon_abi::layout::{MAX_THREADS, block_address, touches_reserved};
 use geryon_tracee::{Pid, RemoteMemory, Stopped, settle};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Where a copy is to sit.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +37,21 @@ pub(crate) struct Made {
 }
 
 impl Monitor {
-    /// Make the replica's member of a group anew.
+    /// Make the replica's member of a group anew. How long its source stood still is counted.
     pub(super) fn replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
+        let since = Instant::now();
+        self.pause = Duration::ZERO;
+        let attempt = self.try_replace_in(id, replica);
+        let stood = match self.pause {
+            // Nothing was copied: it was let go at the end.
+            Duration::ZERO => since.elapsed(),
+            pause => pause,
+        };
+        self.journal.stood(stood);
+        attempt
+    }
+
+    fn try_replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
         let Some((source, pid)) = self.source(id) else {
             return Ok(self.without_source(id, replica));
         };
@@ -54,6 +67,9 @@ impl Monitor {
             Err(attempt) => return Ok(attempt),
         };
         self.enrol(id, &made);
+        if self.options.eager_copy {
+            self.begin_unsharing(replica, made.pid);
+        }
         self.release(&made.threads);
         Ok(Attempt::Done(source))
     }
@@ -179,7 +195,6 @@ impl Monitor {
         since: Instant,
     ) -> Result<std::result::Result<Made, Attempt>> {
         let replica = seat.replica;
-        let shared = shared_memory(pid)?;
         self.memory(pid)?;
         let memory = self.processes[&pid].memory.as_ref();
         let memory = memory.context("its source's memory")?;
@@ -195,12 +210,6 @@ impl Monitor {
                 }
             }
         }
-        if shared {
-            self.release(halted);
-            return Ok(Err(Attempt::Never(
-                "its source has memory that several processes share".into(),
-            )));
-        }
         // The first thread, so that the copy's first is its copy, too.
         states.sort_by_key(|s| (s.tid != pid, s.tid));
         if states.first().is_none_or(|s| s.tid != pid) {
@@ -210,35 +219,53 @@ impl Monitor {
             )));
         }
         let files = led || read32(memory, private_field!(shares_files))? != 0;
-        let copy = self.fork(&states[0], files)?;
-        let seated = RemoteMemory::open(copy)
-            .map_err(anyhow::Error::from)
-            .and_then(|memory| {
-                if led {
-                    let living: Vec<u64> = states.iter().map(|s| s.block).collect();
-                    self.demote(id, &memory, &living)?;
-                }
-                let asleep = self.take_seat(id, seat, source, &memory)?;
-                if led {
-                    self.keep_behind(id, replica, pid)?;
-                }
-                Ok((memory, asleep))
-            });
-        // The end of the pause.
+        let places = self.places(id, memory, led)?;
+        let asleep = self.take_seat(id, seat, source, &places, memory)?;
+        let seated = if led {
+            self.keep_behind(id, replica, memory)
+        } else {
+            Ok(())
+        };
+        let copy = match seated.and_then(|()| self.fork(&states[0], files)) {
+            Ok(copy) => copy,
+            Err(e) => {
+                self.leave_seat(id, replica);
+                return Err(e);
+            }
+        };
+        self.confine(replica, source, copy);
+        // The end of the pause: what is done from here on the source need not wait for.
         self.release(halted);
         self.pause = since.elapsed();
-        let made = seated.and_then(|(m, a)| Ok((self.complete(&states, copy, &m)?, m, a)));
-        let (threads, memory, asleep) = match made {
-            Ok(made) => made,
-            Err(e) => {
-                geryon_tracee::kill(copy, libc::SIGKILL);
-                if let Some(g) = self.groups.get(&id) {
-                    g.segment.leave_seat(replica);
+        let living: Vec<u64> = states.iter().map(|s| s.block).collect();
+        let made = settle(copy)
+            .and_then(|()| RemoteMemory::open(copy))
+            .map_err(anyhow::Error::from)
+            .and_then(|m| {
+                if shared_memory(copy)? {
+                    return Ok(None);
                 }
+                if led {
+                    demote::memory(&m, &places, &living)?;
+                }
+                m.write(private_field!(replica), &(replica as u32).to_le_bytes())?;
+                self.sabotage(replica, &m)?;
+                Ok(Some((self.complete(&states, copy, &m)?, m)))
+            });
+        let (threads, memory) = match made {
+            Ok(Some(made)) => made,
+            unmade => {
+                geryon_tracee::kill(copy, libc::SIGKILL);
+                self.leave_seat(id, replica);
                 // It is known, so that its end is waited for.
                 self.processes.insert(copy, Process::new(replica));
                 self.threads.insert(copy, Thread::of(copy));
-                return Ok(Err(Attempt::Later(format!("{e:#}"))));
+                return Ok(Err(match unmade {
+                    Err(e) => Attempt::Later(format!("{e:#}")),
+                    Ok(_) => {
+                        Attempt::Never("its source has memory that several processes share".into())
+                    }
+                }));
             }
         };
         for tid in &threads {
@@ -265,7 +292,7 @@ impl Monitor {
         }))
     }
 
-    /// Fork the halted process. The copy, of one thread, is left stopped.
+    /// Fork the halted process. The copy, of one thread, comes to its first stop.
     fn fork(&self, first: &State, shares_files: bool) -> Result<Pid> {
         let gate = self.image.symbol("geryon_blocking_syscall");
         let flags = if shares_files {
@@ -284,8 +311,23 @@ impl Monitor {
                 std::io::Error::from_raw_os_error(-copy as i32)
             );
         }
-        settle(copy as Pid)?;
         Ok(copy as Pid)
+    }
+
+    /// Where a copy of the process stands in every ring that is in use.
+    fn places(&self, id: GroupId, memory: &RemoteMemory, led: bool) -> Result<Vec<Place>> {
+        let Some(g) = self.groups.get(&id) else {
+            bail!("the group has ended");
+        };
+        let used = |slot: &usize| g.segment.ring(*slot).head.load(Ordering::Acquire) != 0;
+        let place = |slot| Ok(Place::read(slot, memory, led)?);
+        (0..MAX_THREADS).filter(used).map(place).collect()
+    }
+
+    fn leave_seat(&self, id: GroupId, replica: usize) {
+        if let Some(g) = self.groups.get(&id) {
+            g.segment.leave_seat(replica);
+        }
     }
 
     /// The copy stands in every ring where its source stands: nothing that it has still to read is
@@ -295,32 +337,21 @@ impl Monitor {
         id: GroupId,
         Seat { replica, sleeps }: Seat,
         source: usize,
+        places: &[Place],
         memory: &RemoteMemory,
     ) -> Result<Vec<usize>> {
         let Some(g) = self.groups.get(&id) else {
             bail!("the group has ended");
         };
         let mut asleep = Vec::new();
-        let own = (replica as u32).to_le_bytes();
-        memory.write(private_field!(replica), &own)?;
-        // A fault that a test makes comes from outside, and hits its replica only.
-        memory.write(private_field!(sabotage), &sabotage::NONE.to_le_bytes())?;
-        for slot in 0..MAX_THREADS {
-            let ring = g.segment.ring(slot);
-            if ring.head.load(Ordering::Acquire) == 0 {
-                continue;
-            }
-            let block = block_address(slot);
+        for p in places {
+            let ring = g.segment.ring(p.slot);
             let line = &ring.followers[replica];
-            line.tail
-                .store(memory.word(block + block_field!(pos))?, Ordering::SeqCst);
-            line.ack.store(
-                memory.word(block + block_field!(verified))?,
-                Ordering::SeqCst,
-            );
+            line.tail.store(p.pos, Ordering::SeqCst);
+            line.ack.store(p.verified, Ordering::SeqCst);
             let bit = 1 << source;
             if ring.follower_sleeps.load(Ordering::SeqCst) & bit != 0 {
-                asleep.push(slot);
+                asleep.push(p.slot);
             }
         }
         let header = g.segment.header();
@@ -340,9 +371,8 @@ impl Monitor {
     /// A leader's copy stands at the beginning of the calls that its source is in, and so behind what
     /// others may have read already: the source, which is halted, must not write a whole ring beyond
     /// those.
-    fn keep_behind(&self, id: GroupId, replica: usize, leader: Pid) -> Result<()> {
-        let memory = self.processes.get(&leader).and_then(|p| p.memory.as_ref());
-        let (Some(g), Some(memory)) = (self.groups.get(&id), memory) else {
+    fn keep_behind(&self, id: GroupId, replica: usize, memory: &RemoteMemory) -> Result<()> {
+        let Some(g) = self.groups.get(&id) else {
             bail!("the group has ended");
         };
         for slot in 0..MAX_THREADS {
@@ -373,6 +403,37 @@ impl Monitor {
             s.put(*tid, *tid == copy, &self.image, memory)?;
         }
         Ok(threads)
+    }
+}
+
+/// Where a copy stands in one ring.
+pub(super) struct Place {
+    /// Thread group.
+    pub slot: usize,
+    /// Position.
+    pub pos: u64,
+    /// Up to where it has confirmed.
+    verified: u64,
+}
+
+impl Place {
+    /// `led`: the block is a leader's, and the copy is to follow.
+    fn read(slot: usize, memory: &RemoteMemory, led: bool) -> std::io::Result<Place> {
+        let field = |at: u64| memory.word(block_address(slot) + at);
+        let mut pos = field(block_field!(pos))?;
+        if led && field(block_field!(repeatable))? as u32 != 0 {
+            pos = field(block_field!(call_start))?;
+        }
+        let verified = if led {
+            pos
+        } else {
+            field(block_field!(verified))?
+        };
+        Ok(Place {
+            slot,
+            pos,
+            verified,
+        })
     }
 }
 

@@ -23,7 +23,6 @@ pub struct State {
     robust: (u64, u64),
     altstack: [u64; 3],
     clear_tid: u64,
-    name: Vec<u8>,
 }
 
 impl State {
@@ -68,7 +67,6 @@ impl State {
             robust: robust_list(tid)?,
             altstack,
             clear_tid: memory.word(block + block_field!(clear_tid))?,
-            name: std::fs::read(format!("/proc/{tid}/comm")).unwrap_or_default(),
         }))
     }
 
@@ -123,9 +121,12 @@ impl State {
             memory.write(scratch, &bytes)?;
             call(libc::SYS_sigaltstack, [scratch, 0, 0, 0, 0, 0])?;
         }
-        let name = self.name.strip_suffix(b"\n").unwrap_or(&self.name);
-        if std::fs::read(format!("/proc/{tid}/comm")).is_ok_and(|n| n != self.name) {
-            let mut bytes = name.to_vec();
+        // One that is renamed from here on is renamed in the copy, too.
+        let name = |tid| std::fs::read(format!("/proc/{tid}/comm")).ok();
+        if let (Some(wanted), Some(own)) = (name(self.tid), name(tid))
+            && wanted != own
+        {
+            let mut bytes = wanted.strip_suffix(b"\n").unwrap_or(&wanted).to_vec();
             bytes.push(0);
             memory.write(scratch, &bytes)?;
             call(

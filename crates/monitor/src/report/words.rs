@@ -16,6 +16,7 @@ pub fn why_text(w: u32) -> &'static str {
         why::SITE => "the same kind of operation on another object or at another place",
         why::OUTCOME => "the same operation with another result",
         why::LOCAL => "an operation that succeeded in the leader failed",
+        why::DAMAGED => "the record of a call's result is damaged",
         _ => "unknown",
     }
 }

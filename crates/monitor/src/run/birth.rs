@@ -36,6 +36,7 @@ impl Monitor {
             self.threads.insert(new, Thread::of(creator_pid));
         }
         if self.early.remove(&new) {
+            self.arm(new);
             Stopped(new).resume(0).ok();
         }
         Stopped(creator).resume(0)?;

@@ -59,7 +59,9 @@ impl Monitor {
             parent: 0,
         });
         self.found(pid, name).context("cannot set up replicas")?;
-        self.journal.start();
+        let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
+        let pids = group.map_or(Vec::new(), |g| g.living().map(|(_, p)| p).collect());
+        self.journal.start(pids);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ impl Monitor {
     /// A thread has ended, and with the first thread its process.
     pub(super) fn on_end(&mut self, tid: Pid, end: End) {
         self.early.remove(&tid);
+        self.unsharing.remove(&tid);
         let Some(thread) = self.threads.remove(&tid) else {
             return;
         };
@@ -41,8 +42,10 @@ impl Monitor {
         let own = std::process::id().to_string();
         for pid in &self.early {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            let parent = status.lines().find_map(|l| l.strip_prefix("PPid:"));
-            if parent.is_some_and(|p| p.trim() == own) {
+            let field = |name| status.lines().find_map(|l| l.strip_prefix(name));
+            // A thread of a process that lives, whose own parent has ended, is none.
+            let is_process = field("Tgid:").is_some_and(|t| t.trim() == pid.to_string());
+            if is_process && field("PPid:").is_some_and(|p| p.trim() == own) {
                 kill(*pid, libc::SIGKILL);
             }
         }

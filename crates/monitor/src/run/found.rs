@@ -4,11 +4,13 @@
 use super::is_gone;
 use crate::code::{self, Areas, Target};
 use crate::maps::AddressSpace;
+use crate::options::{Often, Sabotage};
 use crate::private_field;
 use crate::segment::Segment;
 use crate::setup::{Identity, Installer};
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use anyhow::Result;
+use geryon_abi::layout::sabotage;
 use geryon_tracee::{Pid, RemoteMemory, Stopped};
 use std::sync::atomic::Ordering;
 
@@ -28,7 +30,7 @@ impl Monitor {
             .leader_pid
             .store(pid as u32, Ordering::Release);
         let memory = RemoteMemory::open(pid)?;
-        let identity = self.identity(leader, alive, name.shown);
+        let identity = self.identity(leader, name.shown);
         let mut installer = Installer {
             tracee,
             memory: &memory,
@@ -90,6 +92,9 @@ impl Monitor {
             p.group = Some(id);
             p.memory = Some(memory);
         }
+        for (r, copy) in group.followers() {
+            self.confine(r, leader, copy);
+        }
         for r in stillborn {
             self.replicas[r].dropped = true;
             self.want(r);
@@ -99,10 +104,11 @@ impl Monitor {
     }
 
     /// What the agent of the leader is told.
-    fn identity(&self, leader: usize, alive: u32, shown: Pid) -> Identity {
+    fn identity(&self, leader: usize, shown: Pid) -> Identity {
         Identity {
             replica: leader as u32,
-            replicas: alive.count_ones(),
+            // Those that are missing may come later.
+            replicas: self.options.replicas,
             leader: leader as u32,
             serial: self
                 .options
@@ -119,26 +125,43 @@ impl Monitor {
         let members: Vec<(usize, Pid)> = group.living().collect();
         self.groups.insert(id, group);
         for (_, p) in members {
-            Stopped(p).resume(0)?;
+            self.arm(p);
+            // One that was killed meanwhile reports its end.
+            Stopped(p).resume(0).ok();
         }
         Ok(())
     }
 
-    /// Tell the agent that a test has chosen which fault it is to make.
+    /// Tell the agents whether a test has chosen a fault for them to make.
     fn apply_sabotage(&self, group: &Group) -> Result<()> {
-        let Some(s) = self.options.sabotage else {
-            return Ok(());
+        for (r, p) in group.living() {
+            if let Some(m) = self.processes.get(&p).and_then(|p| p.memory.as_ref()) {
+                self.sabotage(r, m)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for one replica, whose memory may be a copy of another one's.
+    pub(crate) fn sabotage(&self, replica: usize, memory: &RemoteMemory) -> Result<()> {
+        let mine = self
+            .options
+            .sabotage
+            .iter()
+            .find(|s| s.replica as usize == replica);
+        // Its copy is the next one.
+        let before = self.replicas[replica].replaced + u32::from(self.is_dropped(replica));
+        let due = |s: &&Sabotage| before < s.times;
+        let mine = mine.filter(due);
+        let what = mine.map_or(sabotage::NONE, |s| s.what);
+        let core = match mine.map_or(Often::Once, |s| s.often) {
+            Often::Once => sabotage::ONCE,
+            Often::OnCore(core) => core,
+            Often::Always => sabotage::ALWAYS,
         };
-        if self.replicas[s.replica as usize % self.options.replicas as usize].replaced != 0 {
-            // It was made, and repaired.
-            return Ok(());
-        }
-        let member = group.members.get(s.replica as usize).and_then(|m| m.pid);
-        let process = member.and_then(|p| self.processes.get(&p));
-        if let Some(m) = process.and_then(|p| p.memory.as_ref()) {
-            m.write(private_field!(sabotage), &s.what.to_le_bytes())?;
-            m.set_word(private_field!(sabotage_at), s.at)?;
-        }
+        memory.write(private_field!(sabotage), &what.to_le_bytes())?;
+        memory.write(private_field!(sabotage_core), &core.to_le_bytes())?;
+        memory.set_word(private_field!(sabotage_at), mine.map_or(0, |s| s.at))?;
         Ok(())
     }
 }

@@ -39,6 +39,8 @@ pub struct Group {
     pub children: HashMap<u64, GroupId>,
     /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
     pub crashes: Vec<Crash>,
+    /// The last follower that crashed inside the agent: slot, position, program counter.
+    pub agent_crash: Option<(usize, (u32, u64, u64))>,
     /// Replicas that reported a divergence.
     pub reports: Vec<Reported>,
 }
@@ -80,6 +82,7 @@ impl Group {
             names: HashMap::new(),
             children: HashMap::new(),
             crashes: Vec::new(),
+            agent_crash: None,
             reports: Vec::new(),
         }
     }

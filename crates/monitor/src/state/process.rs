@@ -37,6 +37,8 @@ pub struct Process {
     pub threads: usize,
     /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
     pub guest: Option<u64>,
+    /// A thread of it was found at its end, killed.
+    pub dying: bool,
 }
 
 impl Process {
@@ -49,6 +51,7 @@ impl Process {
             parent: None,
             threads: 1,
             guest: None,
+            dying: false,
         }
     }
 }
@@ -58,6 +61,8 @@ impl Process {
 pub struct Thread {
     /// Its process.
     pub pid: Pid,
+    /// It has come to its end: it executes nothing any more, and is still there.
+    pub ends: bool,
     /// It was stopped by a signal for job control.
     pub listens: bool,
     /// The signal that the monitor itself has sent it, to be shown with this siginfo.

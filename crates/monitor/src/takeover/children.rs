@@ -135,8 +135,9 @@ impl Monitor {
         let is_there = |g: &Group| g.living().next().is_some() || !g.early.is_empty();
         let lives = self.groups.values().any(|g| wanted(&g.name) && is_there(g))
             || self.processes.values().any(|p| {
-                // A child that has not said who it is.
-                p.group.is_none() && p.parent.is_some_and(|(g, _)| g == id)
+                // A child that has not said who it is, or a vfork's, whose parent goes on before its
+                // exec is told.
+                (p.group.is_none() || p.guest.is_some()) && p.parent.is_some_and(|(g, _)| g == id)
             });
         Ok(if lives { 0 } else { -i64::from(libc::ECHILD) })
     }

@@ -4,6 +4,7 @@
 
 use super::Takeover;
 use super::quiet::Stand;
+use super::undo::undo;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::wait;
@@ -12,8 +13,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 const DISAGREE: &str = "stopped: the survivors do not agree on where the lost leader went wrong";
-const TAKEN: &str =
-    "stopped: the leader that was outvoted has taken input that it cannot give back";
+const TAKEN: &str = "stopped: what the leader that was outvoted has done last cannot be undone";
 
 /// Does it stand at a record that is in doubt?
 fn is_held(s: &Stand) -> bool {
@@ -68,9 +68,8 @@ impl Monitor {
             self.give_up(DISAGREE);
             return Ok(false);
         }
-        let lost = |(slot, end): &(u32, u64)| cuts.get(slot).is_some_and(|at| end > at);
-        if t.taken.iter().any(lost) {
-            self.give_up(TAKEN);
+        if let Err(what) = undo(t, &cuts) {
+            self.give_up(&format!("{TAKEN}: {what}"));
             return Ok(false);
         }
         for (slot, at) in &cuts {

@@ -8,6 +8,7 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
     BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS, block_address, flight,
 };
+use geryon_abi::outcome;
 use geryon_tracee::{Pid, RemoteMemory};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
@@ -20,59 +21,91 @@ pub struct Legacy {
     /// In whose memory is what the call wrote: an index in `Takeover::memories`.
     pub(super) whose: usize,
     /// A call that was made, and that is not in the log.
-    call: Option<Call>,
+    pub(super) call: Option<Call>,
     /// Signals that waited for the thread's next safe point.
-    signals: Vec<[u64; 16]>,
+    pub(super) signals: Vec<[u64; 16]>,
 }
 
 /// Which, and what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Call {
-    nr: u32,
-    digest: u64,
-    result: i64,
+pub struct Call {
+    pub(super) nr: u32,
+    pub(super) digest: u64,
+    pub(super) result: i64,
+    /// Digest of what it wrote; 0: not known.
+    pub(super) written: u64,
 }
 
 /// What the block of a thread says.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     state: u32,
-    result: i64,
+    results: [u64; 2],
+    /// Of a write in several parts: what was out before the last one, and with it.
+    done: u64,
+    total: u64,
 }
 
-/// The places behind the gate's `syscall` instructions where the result is in no note yet.
+/// The places behind the gate's `syscall` instructions where the result is in no note yet: from, to.
 #[derive(Clone, Copy, Debug)]
-struct Gate([u64; 4]);
+struct Gate([[u64; 2]; 2]);
 
 impl Gate {
-    /// The result of the call that was under way, if it has had an effect.
-    fn result(self, noted: Noted, rip: u64, rax: i64) -> Option<i64> {
-        let result = match noted.state {
-            flight::BEGUN if self.0.contains(&rip) => rax,
-            flight::RETURNED | flight::LOGGING => noted.result,
-            _ => return None,
-        };
-        if result >> 62 == 1 {
-            // The number: it was not made at all.
-            return None;
-        }
-        // Interrupted before it had done anything.
-        (!(-516..=-512).contains(&result) && result != -i64::from(libc::EINTR)).then_some(result)
+    fn contains(self, rip: u64) -> bool {
+        self.0.iter().any(|[from, to]| (*from..=*to).contains(&rip))
     }
+
+    /// The result of the call that was under way, if it has had an effect.
+    ///
+    /// # Errors
+    /// Its two notes differ.
+    fn result(self, noted: Noted, rip: u64, rax: i64, nr: u32) -> Result<Option<i64>, ()> {
+        let result = match noted.state {
+            flight::BEGUN if self.contains(rip) => Some(rax),
+            flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
+            flight::FINISHING => Some(noted.sum(self.contains(rip).then_some(rax), nr)),
+            flight::FINISHED => Some(noted.sum(outcome::noted(noted.results)?, nr)),
+            flight::SUMMED => Some(noted.total as i64),
+            _ => None,
+        };
+        Ok(result.filter(|r| has_effect(nr, *r)))
+    }
+}
+
+impl Noted {
+    /// A write whose last part had this result, if it had any.
+    fn sum(self, part: Option<i64>, nr: u32) -> i64 {
+        let more = part.filter(|r| *r > 0 && has_effect(nr, *r));
+        self.done as i64 + more.unwrap_or(0)
+    }
+}
+
+/// Does this result say that the call was made, and not interrupted before it had done anything?
+fn has_effect(nr: u32, result: i64) -> bool {
+    !outcome::is_unmade(result as u64)
+        && !outcome::is_interrupted(result)
+        && result != -i64::from(libc::EINTR)
+        // What was one of these before a bit of it was flipped.
+        && outcome::is_plausible(u64::from(nr), result)
 }
 
 impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
     pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
-        let mut child = None;
+        let (mut child, mut unclear) = (None, false);
         let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
+        let place = |name| self.image.symbol(name);
         let gate = Gate([
-            self.image.symbol("geryon_blocking_end"),
-            self.image.symbol("geryon_flight_returned"),
-            self.image.symbol("geryon_flight_end"),
-            self.image.symbol("geryon_flight_end_returned"),
+            [
+                place("geryon_blocking_end"),
+                place("geryon_flight_returned"),
+            ],
+            [
+                place("geryon_flight_end"),
+                place("geryon_flight_end_returned"),
+            ],
         ]);
         for regs in t.bodies.values() {
             let at = regs.gs_base.wrapping_sub(BLOCKS_BASE);
@@ -84,7 +117,12 @@ impl Monitor {
             let word = |field: u64| memory.word(block_address(slot) + field).unwrap_or(0);
             let noted = Noted {
                 state: word(block_field!(flight)) as u32,
-                result: word(block_field!(flight_result)) as i64,
+                results: [
+                    word(block_field!(flight_result)),
+                    word(block_field!(flight_result) + 8),
+                ],
+                done: word(block_field!(flight_done)),
+                total: word(block_field!(flight_total)),
             };
             let end = word(block_field!(flight_end));
             if noted.state == flight::LOGGED && ring.head.load(Ordering::SeqCst) < end {
@@ -92,9 +130,11 @@ impl Monitor {
                 ring.head.store(end, Ordering::SeqCst);
                 crate::segment::wake_word(&ring.head);
             }
-            t.taken.push((slot as u32, word(block_field!(taken))));
             let nr = word(block_field!(flight_nr)) as u32;
-            let result = gate.result(noted, regs.rip, regs.rax as i64);
+            let Ok(result) = gate.result(noted, regs.rip, regs.rax as i64, nr) else {
+                unclear = true;
+                continue;
+            };
             // That a child died which was killed with it is nothing that has happened.
             let result = result.filter(|r| {
                 let child = waited_for(nr, *r, word(block_field!(frame)), memory);
@@ -104,6 +144,7 @@ impl Monitor {
                 nr,
                 digest: word(block_field!(flight_digest)),
                 result,
+                written: word(block_field!(flight_written)),
             });
             if let Some(c) = call
                 && matches!(i64::from(c.nr), libc::SYS_fork | libc::SYS_clone)
@@ -126,6 +167,9 @@ impl Monitor {
                     signals,
                 });
             }
+        }
+        if unclear {
+            self.give_up("stopped: nobody knows what the lost leader's last call has returned");
         }
         if let Some((sequence, shown)) = child {
             self.name_child(id, sequence, shown);
@@ -151,6 +195,7 @@ impl Monitor {
                 m.write(block + block_field!(given_nr), &c.nr.to_le_bytes())?;
                 m.set_word(block + block_field!(given_digest), c.digest)?;
                 m.set_word(block + block_field!(given_result), c.result as u64)?;
+                m.set_word(block + block_field!(given_written), c.written)?;
                 m.write(block + block_field!(given), &1u32.to_le_bytes())?;
             }
         }
@@ -203,35 +248,70 @@ fn pending(memory: &RemoteMemory, slot: usize) -> Vec<[u64; 16]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use geryon_abi::outcome::NOTHING;
 
-    fn result(state: u32, rip: u64, rax: i64) -> Option<i64> {
-        Gate([10, 12, 20, 22]).result(Noted { state, result: 7 }, rip, rax)
+    #[test]
+    fn the_parts_of_a_write_add_up() {
+        // Before the part, in it, behind it, and noted.
+        assert_eq!(result(flight::FINISHING, 9, 1, [7, 7]), Ok(Some(100)));
+        assert_eq!(result(flight::FINISHING, 10, 5, NONE), Ok(Some(105)));
+        assert_eq!(result(flight::FINISHING, 10, -4, NONE), Ok(Some(100)));
+        assert_eq!(
+            result(flight::FINISHING, 12, 5, [5, NOTHING]),
+            Ok(Some(105))
+        );
+        assert_eq!(result(flight::FINISHED, 13, 0, [5, NOTHING]), Ok(Some(105)));
+        assert_eq!(
+            result(flight::FINISHED, 13, 0, [-32i64 as u64; 2]),
+            Ok(Some(100))
+        );
+        assert_eq!(result(flight::SUMMED, 13, 0, [5, 105]), Ok(Some(200)));
     }
+
+    fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, ()> {
+        let noted = Noted {
+            state,
+            results: notes,
+            done: 100,
+            total: 200,
+        };
+        Gate([[10, 12], [20, 22]]).result(noted, rip, rax, 0)
+    }
+
+    const NONE: [u64; 2] = [NOTHING; 2];
 
     #[test]
     fn a_call_that_has_not_begun_is_not_done() {
-        assert_eq!(result(flight::NONE, 10, 5), None);
-        assert_eq!(result(flight::BEGUN, 8, 1), None);
+        assert_eq!(result(flight::NONE, 10, 5, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 8, 1, NONE), Ok(None));
     }
 
     #[test]
     fn between_the_call_and_its_note_the_register_tells() {
-        assert_eq!(result(flight::BEGUN, 10, 5), Some(5));
-        assert_eq!(result(flight::BEGUN, 12, 5), Some(5));
-        assert_eq!(result(flight::BEGUN, 20, -9), Some(-9));
+        assert_eq!(result(flight::BEGUN, 10, 5, NONE), Ok(Some(5)));
+        assert_eq!(result(flight::BEGUN, 12, 5, NONE), Ok(Some(5)));
+        assert_eq!(result(flight::BEGUN, 20, -9, NONE), Ok(Some(-9)));
     }
 
     #[test]
-    fn then_the_note_tells() {
-        assert_eq!(result(flight::RETURNED, 99, 5), Some(7));
-        assert_eq!(result(flight::LOGGING, 99, 5), Some(7));
-        assert_eq!(result(flight::LOGGED, 99, 5), None);
+    fn then_the_notes_tell() {
+        assert_eq!(result(flight::RETURNED, 99, 5, [7, NOTHING]), Ok(Some(7)));
+        assert_eq!(result(flight::LOGGING, 99, 5, [7, 7]), Ok(Some(7)));
+        assert_eq!(result(flight::LOGGED, 99, 5, [7, 7]), Ok(None));
+    }
+
+    #[test]
+    fn one_note_or_the_state_may_be_wrong() {
+        assert_eq!(result(flight::RETURNED, 99, 5, [NOTHING, 7]), Ok(Some(7)));
+        assert_eq!(result(flight::BEGUN, 99, 5, [7, 7]), Ok(Some(7)));
+        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(()));
     }
 
     #[test]
     fn what_was_interrupted_has_done_nothing() {
-        assert_eq!(result(flight::BEGUN, 10, -512), None);
-        assert_eq!(result(flight::BEGUN, 10, -4), None);
-        assert_eq!(result(flight::BEGUN, 10, 1 << 62 | 202), None);
+        assert_eq!(result(flight::BEGUN, 10, -512, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 10, -4, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 10, 1 << 62 | 202, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 10, -512 ^ 1 << 37, NONE), Ok(None));
     }
 }

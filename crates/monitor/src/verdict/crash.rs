@@ -7,8 +7,8 @@ use crate::block_field;
 use crate::report::words::signal_name;
 use crate::state::{Crash, GroupId, Monitor};
 use anyhow::Result;
-use geryon_abi::layout::{MAX_THREADS, block_address, wait};
-use geryon_tracee::{Pid, Stopped, kill};
+use geryon_abi::layout::{AGENT_BASE, MAX_THREADS, PRIVATE_BASE, block_address, wait};
+use geryon_tracee::{Pid, Stopped, core_of, kill};
 use geryon_vote::is_majority;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -78,7 +78,10 @@ impl Monitor {
         let pid = self.threads.get(&crash.tid).map_or(0, |t| t.pid);
         let at = self.position(pid, crash.slot);
         let pos = at.as_ref().map_or(u64::MAX, |p| p.pos);
-        crash.in_agent = at.is_some_and(|p| p.waiting != wait::NONE);
+        // The agent's own code has no illegal instruction but where it says that something is broken.
+        let gave_up =
+            crash.signal == libc::SIGILL && (AGENT_BASE..PRIVATE_BASE).contains(&crash.pc);
+        crash.in_agent = gave_up || at.is_some_and(|p| p.waiting != wait::NONE);
         if let Some(g) = self.groups.get_mut(&id) {
             // What the leader has not published nobody can wait for.
             let head = g
@@ -91,7 +94,18 @@ impl Monitor {
             } else {
                 pos.min(head)
             };
+            let at = (crash.slot, crash.pos, crash.pc);
+            let follows = crash.in_agent && crash.replica != g.leader;
+            let again = g
+                .agent_crash
+                .filter(|(r, c)| *r != crash.replica && *c == at);
+            g.agent_crash = follows.then_some((crash.replica, at)).or(g.agent_crash);
             g.crashes.push(crash);
+            if follows && again.is_some() {
+                // The leader's word cannot be trusted, and none of the others can go on.
+                self.give_up("stopped: what the leader has logged makes the others crash");
+                return Ok(());
+            }
         }
         self.judge_crashes(id, false)
     }
@@ -136,11 +150,9 @@ impl Monitor {
             Decision::Others => {
                 if let Some((other, _)) = others.first() {
                     let signal = signal_name(first.signal);
-                    self.broken(
-                        id,
-                        *other,
-                        &format!("did not get {signal} where the others did"),
-                    );
+                    let place = self.place(first.tid, first.pc);
+                    let what = format!("did not get {signal} at {place} where the others did");
+                    self.broken(id, *other, &what);
                 }
             }
         }
@@ -204,6 +216,8 @@ impl Monitor {
             text,
             backtrace,
             certain: true,
+            cores: core_of(crash.tid).into_iter().collect(),
+            own_fault: true,
         });
     }
 

@@ -2,7 +2,9 @@
 
 use super::{Blame, NAMING};
 use crate::checkpoint::{REPLICAS, Testimony};
+use crate::cores::CoreSet;
 use crate::journal::Event;
+use crate::options::OnDivergence;
 use crate::report::json::{Side, Written};
 use crate::report::words::signal_name;
 use crate::state::{End, GroupId, Monitor};
@@ -22,6 +24,10 @@ pub(super) struct Loss {
     pub backtrace: Vec<String>,
     /// It is gone: no vote is needed.
     pub certain: bool,
+    /// On which cores it ran.
+    pub cores: CoreSet,
+    /// It was not killed from outside.
+    pub own_fault: bool,
 }
 
 impl Monitor {
@@ -48,6 +54,8 @@ impl Monitor {
             cause,
             backtrace: Vec::new(),
             certain: matches!(end, End::Killed(_)),
+            cores: self.replicas[replica].ran_on.clone(),
+            own_fault: end != End::Killed(libc::SIGKILL),
         });
     }
 
@@ -69,6 +77,8 @@ impl Monitor {
             text,
             backtrace: Vec::new(),
             certain: false,
+            cores: self.cores_of(replica),
+            own_fault: true,
         });
     }
 
@@ -90,6 +100,8 @@ impl Monitor {
             cause,
             backtrace: Vec::new(),
             certain: false,
+            cores: self.cores_of(replica),
+            own_fault: true,
         });
     }
 
@@ -121,8 +133,13 @@ impl Monitor {
         eprint!("{}", loss.text);
         self.journal.tell(&Event::FaultSeen {
             replica: Some(replica),
+            cores: loss.cores.clone(),
             why: loss.cause.clone(),
         });
+        self.replicas[replica].ran_on.clone_from(&loss.cores);
+        if loss.own_fault {
+            self.failed_on(replica, &loss.cores);
+        }
         self.write_report(&Written {
             verdict: if total >= NAMING {
                 "outvoted"
@@ -150,13 +167,16 @@ impl Monitor {
                 "stopped: it could not be found out who is right, for one who was asked was lost",
             );
         }
-        let survives = self.has_survivors(loss.group) && (total >= NAMING || loss.certain);
+        // Where one of two hangs, or does what none may do, that is no question of whom to believe.
+        let goes_on = self.options.on_divergence == OnDivergence::Leader;
+        let is_named = total >= NAMING || loss.certain || goes_on;
+        let survives = self.has_survivors(loss.group) && is_named;
         let (blame, consequence) = if leads && survives {
             (
                 Blame::Leader(replica),
                 format!("replica {} led; another one takes over", replica + 1),
             )
-        } else if !leads && (total >= NAMING || loss.certain) {
+        } else if !leads && is_named {
             let how = if total < NAMING { "lost" } else { "outvoted" };
             let left = match total {
                 _ if arbitrated => format!("{REPLICAS} replicas"),
@@ -173,7 +193,7 @@ impl Monitor {
         } else {
             (
                 Blame::Unnamed,
-                "stopped: two replicas differ, and no majority says who is wrong; run with -n 3 to name the faulty replica".to_owned(),
+                "stopped: two replicas differ, and no majority says who is wrong; run with -n 3 to name the faulty replica, or with --on-divergence leader to go on all the same".to_owned(),
             )
         };
         self.remedy(blame, &consequence);

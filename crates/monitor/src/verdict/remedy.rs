@@ -29,12 +29,34 @@ impl Monitor {
         match blame {
             Blame::Follower(replica) => {
                 self.drop_replica(replica);
-                if self.options.on_divergence == OnDivergence::Replace && self.lacks_replicas() {
-                    self.want(replica);
-                }
+                self.lose(replica);
             }
             Blame::Leader(replica) => self.depose(replica, false),
             Blame::Unnamed => self.stop(consequence),
+        }
+    }
+
+    /// No majority says who is wrong, and the user wants to go on with the leader: those who differ
+    /// from it are taken out.
+    pub(super) fn believe(&mut self, leader: usize, against: Vec<usize>) {
+        let names: Vec<String> = against.iter().map(|r| (r + 1).to_string()).collect();
+        let (replica, are) = match against.len() {
+            1 => ("replica", "is"),
+            _ => ("replicas", "are"),
+        };
+        eprintln!(
+            "geryon: WARNING: the leader (replica {}) is believed, right or wrong, as --on-divergence leader says; {replica} {} {are} taken out",
+            leader + 1,
+            names.join(", ")
+        );
+        self.journal.tell(&Event::LeaderBelieved {
+            replica: leader,
+            against: against.clone(),
+        });
+        for replica in against {
+            self.replicas[replica].ran_on = self.cores_of(replica);
+            self.drop_replica(replica);
+            self.lose(replica);
         }
     }
 
@@ -52,8 +74,9 @@ impl Monitor {
 
     /// Take a replica out of the run, with all its processes.
     pub(crate) fn drop_replica(&mut self, replica: usize) {
-        self.replicas[replica].dropped = true;
-        self.journal.tell(&Event::Dropped { replica });
+        if !std::mem::replace(&mut self.replicas[replica].dropped, true) {
+            self.journal.tell(&Event::Dropped { replica });
+        }
         let pids: Vec<Pid> = self
             .processes
             .iter()

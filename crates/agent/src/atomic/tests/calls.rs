@@ -104,13 +104,14 @@ fn call(nr: u64, args: [u64; 6]) -> i64 {
         let result = real(nr, args);
         put(b, digest);
         put(b, result as u64);
-        marshal::send(b, row, &args, result, &before);
+        marshal::send(b, row, &args, digest, result, &before);
         publish(b);
         result
     } else {
         assert_eq!(get(b), digest, "digest of {}", row.name);
         let result = get(b) as i64;
-        marshal::receive(b, row, &args, result);
+        let received = marshal::receive(b, row, &args, digest, result);
+        assert_eq!(received, marshal::Received::Whole, "{}", row.name);
         result
     };
     let mut arena = Digest::new(nr);

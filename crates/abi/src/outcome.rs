@@ -1,0 +1,125 @@
+//! What the result of a call says: whether the kernel can have given it at all, and whether the call
+//! has done more than look.
+
+use crate::row::Class;
+
+/// The kernel looks at the lower half of a call's number. A number with this bit above it is no result
+/// (directory offsets have the bit, and more): whoever finds it where a result should be has come by
+/// the `syscall` instruction without executing it.
+pub const UNMADE: u32 = 62;
+
+/// Stands where the result of a call will be noted.
+pub const NOTHING: u64 = 1 << UNMADE | 0x3ff;
+
+/// Is this the number of a call that was not made, or [`NOTHING`]?
+pub const fn is_unmade(word: u64) -> bool {
+    word ^ (1 << UNMADE) < 0x400
+}
+
+/// Was the call interrupted before it had done anything?
+pub const fn is_interrupted(result: i64) -> bool {
+    result <= -512 && result >= -516
+}
+
+/// Can the kernel have given this result? A flipped bit in one that says that a call was interrupted
+/// is none.
+pub const fn is_plausible(nr: u64, result: i64) -> bool {
+    const LSEEK: u64 = 8;
+    const LARGEST_ERROR: i64 = 133;
+    if result < 0 {
+        return result >= -LARGEST_ERROR || is_interrupted(result);
+    }
+    // No size and no address is as large; a directory's offset may be.
+    nr == LSEEK || result < 1 << 47
+}
+
+/// The two notes of a result, of which one may have been hit by a fault: the result, if any was noted.
+///
+/// # Errors
+/// They differ, and nobody knows which is right.
+pub fn noted(notes: [u64; 2]) -> Result<Option<i64>, ()> {
+    match notes.map(is_unmade) {
+        [true, true] => Ok(None),
+        [false, true] => Ok(Some(notes[0] as i64)),
+        [true, false] => Ok(Some(notes[1] as i64)),
+        [false, false] if notes[0] == notes[1] => Ok(Some(notes[0] as i64)),
+        [false, false] => Err(()),
+    }
+}
+
+const FCNTL: u32 = 72;
+
+/// Does an input call that gave this result do more than look? (What is each replica's own is done by
+/// each.)
+pub fn changes(nr: u32, args: &[u64; 6], result: i64) -> bool {
+    const WAITS: [u32; 2] = [61, 247];
+    let row = crate::table::row(u64::from(nr));
+    let is_input = row.is_none_or(|r| r.class == Class::Input);
+    if result < 0 || !(is_input || WAITS.contains(&nr)) {
+        return false;
+    }
+    match nr {
+        // What looks, or waits: stat and its kin, poll, access, uname, getcwd, readlink, clocks,
+        // limits, attributes.
+        4..=7 | 17 | 21 | 23 | 34..=36 | 39 | 51 | 52 | 63 | 79 | 89 | 96..=100 => false,
+        102 | 104 | 107 | 108 | 110 | 111 | 121 | 124 | 127 | 136..=138 | 140 => false,
+        143 | 145..=148 | 186 | 187 | 191..=196 | 201 | 204 | 221 | 224 | 225 => false,
+        228..=230 | 252 | 262 | 267 | 269..=271 | 287 | 295 | 309 | 315 | 318 => false,
+        327 | 332 | 439 | 451 | 457..=459 | 461 | 465 | 468 => false,
+        // Epolls that report nothing.
+        232 | 281 | 441 => result > 0,
+        // F_GETFD, F_GETFL, F_GETLK and its kin.
+        FCNTL => !matches!(args[1], 1 | 3 | 5 | 36),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_flipped_bit_makes_an_interruption_implausible() {
+        assert!(is_plausible(0, -512));
+        for bit in 0..64 {
+            assert!(!is_plausible(0, -512 ^ 1 << bit), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn ordinary_results_are_plausible() {
+        for result in [0, 1, -1, -11, -133, 1 << 40, 0x7fff_ffff_f000] {
+            assert!(is_plausible(0, result), "{result}");
+        }
+        assert!(is_plausible(8, i64::MAX));
+    }
+
+    #[test]
+    fn of_two_notes_one_is_enough() {
+        assert_eq!(noted([NOTHING, NOTHING]), Ok(None));
+        assert_eq!(noted([5, NOTHING]), Ok(Some(5)));
+        assert_eq!(noted([NOTHING, 5]), Ok(Some(5)));
+        assert_eq!(noted([5, 5]), Ok(Some(5)));
+        assert_eq!(noted([5, 4]), Err(()));
+    }
+
+    #[test]
+    fn reading_changes_the_offset_and_looking_does_not() {
+        assert!(changes(0, &[3, 0, 10, 0, 0, 0], 10));
+        assert!(!changes(17, &[3, 0, 10, 0, 0, 0], 10));
+        assert!(!changes(0, &[3, 0, 10, 0, 0, 0], -11));
+    }
+
+    #[test]
+    fn what_each_replica_does_itself_changes_nothing() {
+        assert!(!changes(202, &[0; 6], 0));
+        assert!(!changes(14, &[0; 6], 0));
+        assert!(changes(61, &[0; 6], 77));
+    }
+
+    #[test]
+    fn a_descriptor_s_flags_are_looked_at_or_set() {
+        assert!(!changes(72, &[3, 3, 0, 0, 0, 0], 2));
+        assert!(changes(72, &[3, 4, 0, 0, 0, 0], 0));
+    }
+}

@@ -1,0 +1,61 @@
+//! What a leader has done outside its memory and the others have not followed yet. Most calls whose
+//! result is an input only look, and a successor simply makes them again. The others are noted, so
+//! that a leader that turns out to have been wrong can be undone, or is known to be past undoing.
+
+use crate::gate::real;
+use crate::state::{Here, private};
+use geryon_abi::layout::{MAX_TAKEN, Taken};
+use geryon_abi::outcome::changes;
+use geryon_abi::record::kind;
+
+const READ: u16 = 0;
+const LSEEK: u16 = 8;
+const READV: u16 = 19;
+const GETDENTS: u16 = 78;
+const GETDENTS64: u16 = 217;
+const SEEK_CUR: u64 = 1;
+
+/// Leader, before a call that moves a file's offset to where that does not tell where it was.
+pub fn before(mut b: Here, nr: u16, fd: u64) {
+    if matches!(nr, LSEEK | GETDENTS | GETDENTS64) && private().replicas > 1 {
+        b.offset_before = real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]);
+    }
+}
+
+/// Leader: the record of a call's completion is about to be seen.
+#[inline(always)]
+pub fn note(b: Here, k: u8, nr: u16, args: &[u64; 6], digest: Option<u64>, result: i64) {
+    if (k == kind::END || changes(nr as u32, args, result)) && private().replicas > 1 {
+        keep(b, k, nr, args[0], digest, result);
+    }
+}
+
+#[inline(never)]
+fn keep(mut b: Here, k: u8, nr: u16, first: u64, digest: Option<u64>, result: i64) {
+    let at = (b.taken_count % MAX_TAKEN as u64) as usize;
+    b.taken[at] = Taken {
+        start: b.flight_start,
+        end: b.pos,
+        result,
+        first,
+        was: b.offset_before,
+        digest: digest.unwrap_or(crate::call::CONFIRMED),
+        nr: nr as u32,
+        confirmed: (k == kind::END) as u32,
+    };
+    b.taken_count += 1;
+}
+
+/// Set the offset of a file back to before a call that has read from it. False where that cannot be done.
+pub fn give_back(nr: u16, fd: u64, result: i64) -> bool {
+    const FSTAT: u64 = 5;
+    const MODE_WORD: usize = 3;
+    const S_IFMT: u64 = 0o170_000;
+    const S_IFREG: u64 = 0o100_000;
+    let mut status = [0u64; 18];
+    let known = real(FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0;
+    if !matches!(nr, READ | READV) || !known || status[MODE_WORD] & S_IFMT != S_IFREG {
+        return false;
+    }
+    real(LSEEK as u64, [fd, -result as u64, SEEK_CUR, 0, 0, 0]) >= 0
+}

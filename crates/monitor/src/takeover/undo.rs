@@ -1,0 +1,233 @@
+//! What an outvoted leader has done outside its memory behind the place where it went wrong: files
+//! that it has read on are set back, so that its successor reads the same; what was confirmed is done
+//! once; what cannot be taken back ends the run.
+
+use super::Takeover;
+use super::flight::{Call, Legacy};
+use crate::block_field;
+use geryon_abi::frame::Frame;
+use geryon_abi::layout::{MAX_TAKEN, Taken, block_address};
+use geryon_abi::outcome::changes;
+use geryon_tracee::{Pid, RemoteMemory};
+use std::collections::HashMap;
+use std::mem::{offset_of, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// What is to be done about one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Remedy {
+    /// Move the file's offset by so much.
+    Back(i64),
+    /// Set the file's offset.
+    SetTo(i64),
+    /// The successor is given the outcome.
+    Give,
+    /// It may stay as it is: nobody but its maker can see it.
+    Leave,
+    /// There is none.
+    None,
+}
+
+/// What to do about a call behind the cut at `cut`.
+fn remedy(note: &Taken, cut: u64) -> Remedy {
+    if note.confirmed != 0 {
+        return if note.start == cut {
+            Remedy::Give
+        } else {
+            Remedy::None
+        };
+    }
+    match i64::from(note.nr) {
+        libc::SYS_read | libc::SYS_readv => Remedy::Back(-note.result),
+        libc::SYS_lseek | libc::SYS_getdents | libc::SYS_getdents64 => Remedy::SetTo(note.was),
+        // Something new that nobody else knows.
+        libc::SYS_socket
+        | libc::SYS_epoll_create
+        | libc::SYS_epoll_create1
+        | libc::SYS_inotify_init
+        | libc::SYS_inotify_init1
+        | libc::SYS_timerfd_create
+        | libc::SYS_eventfd
+        | libc::SYS_eventfd2
+        | libc::SYS_memfd_create => Remedy::Leave,
+        _ => Remedy::None,
+    }
+}
+
+/// Undo what the former leader has done behind the cuts (position by slot).
+///
+/// # Errors
+/// What cannot be undone, in words.
+pub(super) fn undo(t: &mut Takeover, cuts: &HashMap<u32, u64>) -> Result<(), String> {
+    let memory = t.memories.first().ok_or("its memory is gone")?;
+    let mut given = Vec::new();
+    for l in t.legacy.iter_mut().filter(|l| cuts.contains_key(&l.slot)) {
+        // A call that was under way, behind where it went wrong.
+        let Some(call) = l.call.take() else {
+            continue;
+        };
+        let note = under_way(memory, l.slot, call)?;
+        if changes(note.nr, &[note.first, 0, 0, 0, 0, 0], note.result) {
+            carry_out(t.pid, &note, remedy(&note, u64::MAX))?;
+        }
+    }
+    for (slot, cut) in cuts {
+        for note in notes(memory, *slot, *cut)?.iter().rev() {
+            match remedy(note, *cut) {
+                Remedy::Give => given.push((*slot, *note)),
+                other => carry_out(t.pid, note, other)?,
+            }
+        }
+    }
+    for (slot, note) in given {
+        t.legacy.push(Legacy {
+            slot,
+            whose: 0,
+            call: Some(Call {
+                nr: note.nr,
+                digest: note.digest,
+                result: note.result,
+                written: 0,
+            }),
+            signals: Vec::new(),
+        });
+    }
+    Ok(())
+}
+
+fn carry_out(pid: Pid, note: &Taken, what: Remedy) -> Result<(), String> {
+    match what {
+        Remedy::Back(by) => seek(pid, note, by, libc::SEEK_CUR),
+        Remedy::SetTo(to) => seek(pid, note, to, libc::SEEK_SET),
+        Remedy::Leave => Ok(()),
+        Remedy::Give | Remedy::None => Err(format!("it has called {}", name(note.nr))),
+    }
+}
+
+/// A call that has returned, and that is in no record yet.
+fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<Taken, String> {
+    let block = block_address(slot as usize);
+    let word = |at: u64| memory.word(at).map_err(|e| e.to_string());
+    let frame = word(block + block_field!(frame))?;
+    Ok(Taken {
+        result: call.result,
+        first: word(frame + offset_of!(Frame, rdi) as u64)?,
+        was: word(block + block_field!(offset_before))? as i64,
+        nr: call.nr,
+        ..Taken::default()
+    })
+}
+
+/// The notes of a slot about what lies behind `cut`, oldest first.
+fn notes(memory: &RemoteMemory, slot: u32, cut: u64) -> Result<Vec<Taken>, String> {
+    let block = block_address(slot as usize);
+    let word = |at: u64| memory.word(at).map_err(|e| e.to_string());
+    let count = word(block + block_field!(taken_count))?;
+    let kept = count.min(MAX_TAKEN as u64);
+    let mut out = Vec::new();
+    for n in count - kept..count {
+        let at = block + block_field!(taken) + (n % MAX_TAKEN as u64) * size_of::<Taken>() as u64;
+        let numbers = word(at + offset_of!(Taken, nr) as u64)?;
+        let note = Taken {
+            start: word(at)?,
+            end: word(at + offset_of!(Taken, end) as u64)?,
+            result: word(at + offset_of!(Taken, result) as u64)? as i64,
+            first: word(at + offset_of!(Taken, first) as u64)?,
+            was: word(at + offset_of!(Taken, was) as u64)? as i64,
+            digest: word(at + offset_of!(Taken, digest) as u64)?,
+            nr: numbers as u32,
+            confirmed: (numbers >> 32) as u32,
+        };
+        if note.end > cut {
+            out.push(note);
+        }
+    }
+    if out.len() == MAX_TAKEN && count > kept {
+        return Err(format!(
+            "it has made more than {MAX_TAKEN} calls that change something"
+        ));
+    }
+    Ok(out)
+}
+
+/// Set the offset of a file that the process has open.
+fn seek(pid: Pid, note: &Taken, offset: i64, whence: i32) -> Result<(), String> {
+    let cannot = || {
+        format!(
+            "it has called {} on something that is no file",
+            name(note.nr)
+        )
+    };
+    let fd = descriptor_of(pid, note.first as i32).ok_or_else(cannot)?;
+    // SAFETY: fstat fills the structure that it is given.
+    let status = unsafe {
+        let mut s: libc::stat = std::mem::zeroed();
+        (libc::fstat(fd.as_raw_fd(), &mut s) == 0).then_some(s)
+    }
+    .ok_or_else(cannot)?;
+    match status.st_mode & libc::S_IFMT {
+        libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => {
+            // SAFETY: a plain call.
+            let to = unsafe { libc::lseek(fd.as_raw_fd(), offset, whence) };
+            if to < 0 { Err(cannot()) } else { Ok(()) }
+        }
+        // /dev/null, zero and random: what was read is not missing.
+        libc::S_IFCHR if libc::major(status.st_rdev) == 1 => Ok(()),
+        _ => Err(cannot()),
+    }
+}
+
+/// A descriptor of another process.
+fn descriptor_of(pid: Pid, fd: i32) -> Option<OwnedFd> {
+    // SAFETY: both calls make a descriptor, or fail; what they make is owned here alone.
+    unsafe {
+        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
+        if process < 0 {
+            return None;
+        }
+        let process = OwnedFd::from_raw_fd(process);
+        let fd = libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) as i32;
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))
+    }
+}
+
+fn name(nr: u32) -> &'static str {
+    geryon_abi::table::row(u64::from(nr)).map_or("something unknown", |r| r.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(nr: i64) -> Taken {
+        Taken {
+            start: 10,
+            end: 20,
+            result: 7,
+            was: 100,
+            nr: nr as u32,
+            ..Taken::default()
+        }
+    }
+
+    #[test]
+    fn what_was_read_is_read_again() {
+        assert_eq!(remedy(&note(libc::SYS_read), 5), Remedy::Back(-7));
+        assert_eq!(remedy(&note(libc::SYS_lseek), 5), Remedy::SetTo(100));
+    }
+
+    #[test]
+    fn a_message_cannot_be_given_back() {
+        assert_eq!(remedy(&note(libc::SYS_recvfrom), 5), Remedy::None);
+    }
+
+    #[test]
+    fn what_was_confirmed_is_done_once() {
+        let done = Taken {
+            confirmed: 1,
+            ..note(libc::SYS_write)
+        };
+        assert_eq!(remedy(&done, 10), Remedy::Give);
+        assert_eq!(remedy(&done, 5), Remedy::None);
+    }
+}

@@ -1,0 +1,213 @@
+//! Small campaigns of injected faults, as `campaign/run` makes large ones: three replicas survive
+//! them, two notice them, and what nobody can notice is seen to be silent corruption. See
+//! `support/settings.rs` for the variables; REPEAT takes other faults each time.
+
+#[allow(dead_code)] // programs are started by the campaign here
+mod support;
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use support::settings;
+
+/// The first campaign's; each repetition has the next hundred.
+const SEED: u32 = 7;
+const SEEDS_APART: u32 = 100;
+/// What a takeover cannot do yet for forked processes is no matter of faults.
+const ALL_BUT_TREES: &str = "bitcount,matrix,locks,pbzip2,xz,sqlite,python";
+/// Campaigns at once would only slow each other down.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// What is run.
+struct Campaign {
+    name: &'static str,
+    replicas: u32,
+    programs: &'static str,
+    /// Over all programs.
+    faults: u32,
+    targets: &'static str,
+    /// When they strike.
+    times: &'static str,
+}
+
+impl Campaign {
+    /// All that hits a replica, at any instant.
+    fn usual(name: &'static str, replicas: u32, faults: u32, programs: &'static str) -> Campaign {
+        Campaign {
+            name,
+            replicas,
+            programs,
+            faults,
+            targets: "cpu,memory,control",
+            times: "delay",
+        }
+    }
+}
+
+/// What came of it.
+struct Ran {
+    /// What `campaign/run` printed: the tables, and commands that repeat what went wrong.
+    said: String,
+    /// The row of all programs.
+    all: Value,
+}
+
+impl Ran {
+    fn number(&self, name: &str) -> u64 {
+        self.all[name].as_u64().unwrap_or(0)
+    }
+
+    fn outcome(&self, name: &str) -> u64 {
+        self.all["outcomes"][name].as_u64().unwrap_or(0)
+    }
+
+    /// That nothing went wrong, and that there was something to survive.
+    fn check_survived(&self) {
+        let bad: u64 = ["SDC", "hang", "DUE"].map(|o| self.outcome(o)).iter().sum();
+        assert_eq!(bad, 0, "{}", self.said);
+        let (injected, manifested) = (self.number("injected"), self.number("manifested"));
+        assert!(injected > 0 && manifested > 0, "{}", self.said);
+        assert_eq!(self.number("survived"), manifested, "{}", self.said);
+    }
+}
+
+#[test]
+fn three_replicas_survive_faults() {
+    each_round(&Campaign::usual("three", 3, 196, ALL_BUT_TREES), |ran| {
+        ran.check_survived();
+        let repaired = ran.outcome("replaced") + ran.outcome("taken over");
+        assert!(repaired > 0, "{}", ran.said);
+        assert_eq!(ran.outcome("detected"), 0, "{}", ran.said);
+    });
+}
+
+#[test]
+fn two_replicas_notice_faults() {
+    each_round(
+        &Campaign::usual("two", 2, 56, "bitcount,matrix,locks,python"),
+        Ran::check_survived,
+    );
+}
+
+#[test]
+fn faults_at_instructions_and_in_the_log_are_survived() {
+    each_round(
+        &Campaign {
+            targets: "gpr,skip",
+            times: "at:nibbles_again:500",
+            ..Campaign::usual("instruction", 3, 16, "bitcount")
+        },
+        Ran::check_survived,
+    );
+    each_round(
+        &Campaign {
+            targets: "crash",
+            times: "event",
+            ..Campaign::usual("event", 3, 16, "locks,xz")
+        },
+        |ran| {
+            ran.check_survived();
+            // Each of them has an effect.
+            assert_eq!(
+                ran.number("injected"),
+                ran.number("manifested"),
+                "{}",
+                ran.said
+            );
+        },
+    );
+}
+
+#[test]
+fn what_nobody_can_notice_is_seen_as_silent_corruption() {
+    each_round(
+        &Campaign {
+            name: "canary",
+            replicas: 3,
+            programs: "bitcount,matrix,locks",
+            faults: 12,
+            targets: "canary",
+            times: "delay",
+        },
+        |ran| {
+            // A fault behind the last output has nothing to spoil.
+            let (sdc, injected) = (ran.outcome("SDC"), ran.number("injected"));
+            assert!(sdc > 0 && 2 * sdc >= injected, "{}", ran.said);
+            let others = ["DUE", "hang", "replaced", "taken over", "dropped"];
+            let others: u64 = others.map(|o| ran.outcome(o)).iter().sum();
+            assert_eq!(others, 0, "{}", ran.said);
+        },
+    );
+}
+
+fn each_round(campaign: &Campaign, check: impl Fn(&Ran)) {
+    if !settings::selected(campaign.name) {
+        return;
+    }
+    support::no_core_files();
+    let _load = support::Load::from_settings();
+    for round in 0..settings::repeat() {
+        // One that failed has poisoned nothing that the others use.
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        check(&run(campaign, SEED + SEEDS_APART * round));
+    }
+}
+
+fn run(campaign: &Campaign, seed: u32) -> Ran {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("campaign-{}", campaign.name));
+    // What an older Geryon did is no result of this one.
+    let _ = fs::remove_dir_all(&out);
+    let mut command = match settings::taskset() {
+        None => Command::new(root.join("campaign/run")),
+        Some(cpus) => {
+            let mut command = Command::new("taskset");
+            command.args(["-c", &cpus]).arg(root.join("campaign/run"));
+            command
+        }
+    };
+    command
+        .args(["--no-bare", "--programs", campaign.programs])
+        .args(["--targets", campaign.targets, "--times", campaign.times])
+        .arg("--out")
+        .arg(&out)
+        .args(["--replicas", &campaign.replicas.to_string()])
+        .args(["--faults", &campaign.faults.to_string()])
+        .args(["--seed", &seed.to_string()])
+        .env("GERYON", settings::geryon())
+        .stdin(Stdio::null());
+    let output = command.output().expect("bash is there");
+    let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
+    said += &String::from_utf8_lossy(&output.stderr);
+    // Where the commands that it prints find the programs and their inputs.
+    let _ = writeln!(said, "in {}", out.join("work").display());
+    said += &reports(&out.join(format!("n{}", campaign.replicas)));
+    let status = output.status.code();
+    assert!(matches!(status, Some(0 | 1)), "{status:?}: {said}");
+    let text = fs::read_to_string(out.join("summary.json")).expect("a summary");
+    let tables: Value = serde_json::from_str(&text).expect("JSON");
+    let rows = tables[0]["rows"].as_array().expect("rows");
+    let all = rows.last().expect("a row of all").clone();
+    Ran { said, all }
+}
+
+/// What Geryon said in trials that went wrong.
+fn reports(results: &Path) -> String {
+    let within = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|e| e.path()).collect()
+    };
+    let bad = |path: &PathBuf| path.extension().is_some_and(|e| e == "bad");
+    let mut text = String::new();
+    for folder in within(results).into_iter().filter(bad) {
+        for file in within(&folder) {
+            let content = fs::read(&file).unwrap_or_default();
+            let content = String::from_utf8_lossy(&content);
+            let _ = writeln!(text, "--- {}\n{content}", file.display());
+        }
+    }
+    text
+}

@@ -1,0 +1,379 @@
+//! Killing replicas of a run from outside: who they are, by the run's journal; whom to kill, by chance;
+//! what is wrong with the run afterwards.
+
+use crate::guest;
+use crate::support::{Ended, Outcome, Program, TempDir, settings, tail};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A run that takes longer hangs.
+const LIMIT_S: u64 = 120;
+/// A replica that is not replaced by then is not replaced at all.
+const REPLACED_S: u64 = 30;
+/// The journal is looked at so often.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A program, and what says that its output is right.
+#[derive(Clone)]
+pub struct Case {
+    /// For messages.
+    pub name: &'static str,
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// A shell command; `stdout` is a file, `$IN` the folder of inputs.
+    pub check: &'static str,
+}
+
+/// How it is run, and what is done to it.
+#[derive(Clone, Copy)]
+pub struct Scene {
+    /// Replicas.
+    pub replicas: usize,
+    /// `--order`.
+    pub order: &'static str,
+    /// Milliseconds from one strike (once all are there again) to the next, at least and at most.
+    pub every_ms: (u64, u64),
+    /// Strikes at most.
+    pub strikes: usize,
+    /// Runs, each with other moments.
+    pub runs: u32,
+    /// How each chooses.
+    pub choice: Choice,
+}
+
+/// Who is killed in one strike.
+#[derive(Clone, Copy, Debug)]
+pub enum Choice {
+    /// Anybody.
+    One,
+    /// Anybody but the last one that was killed.
+    Another,
+    /// Two followers at once.
+    TwoFollowers,
+    /// The leader and a follower at once.
+    LeaderAndFollower,
+}
+
+/// What came of a run.
+pub struct Killed {
+    /// Replicas that were killed.
+    pub killed: usize,
+    /// Replicas that were replaced, by the journal.
+    pub replaced: usize,
+    /// Most descriptors that Geryon had open while all replicas were there, before the first strike
+    /// and later.
+    pub files: (usize, usize),
+}
+
+/// The replicas, as far as the journal tells.
+#[derive(Default)]
+pub struct Replicas {
+    /// Their processes, by index; None while one is missing.
+    pub pids: Vec<Option<i32>>,
+    /// Who leads.
+    pub leader: usize,
+    /// How many were replaced so far.
+    pub replaced: usize,
+    /// The run is over, or was stopped.
+    pub over: bool,
+}
+
+impl Replicas {
+    /// Read a journal, of which the last line may be half written.
+    pub fn read(journal: &Path) -> Replicas {
+        let text = fs::read_to_string(journal).unwrap_or_default();
+        let mut r = Replicas::default();
+        for line in text.lines().filter_map(|l| serde_json::from_str(l).ok()) {
+            r.event(&line);
+        }
+        r
+    }
+
+    fn event(&mut self, line: &Value) {
+        let number = |key: &str| line[key].as_i64();
+        let pid = |v: Option<i64>| v.and_then(|p| i32::try_from(p).ok());
+        let index = number("replica").and_then(|r| usize::try_from(r).ok());
+        match (line["event"].as_str(), index) {
+            (Some("start"), _) => {
+                let pids = line["pids"].as_array().into_iter().flatten();
+                self.pids = pids.map(|p| pid(p.as_i64())).collect();
+            }
+            (Some("dropped"), Some(i)) if i < self.pids.len() => self.pids[i] = None,
+            (Some("replaced"), Some(i)) if i < self.pids.len() => {
+                self.pids[i] = pid(number("pid"));
+                self.replaced += 1;
+            }
+            (Some("promoted"), Some(i)) => self.leader = i,
+            (Some("end" | "stopped"), _) => self.over = true,
+            _ => {}
+        }
+    }
+
+    /// Is nobody missing?
+    pub fn are_all_there(&self) -> bool {
+        !self.pids.is_empty() && self.pids.iter().all(Option::is_some)
+    }
+
+    fn choose(&self, choice: Choice, chance: u64, last: Option<usize>) -> Vec<usize> {
+        let n = self.pids.len();
+        let any = chance as usize % n;
+        let followers = |from: usize| (0..n).map(move |k| (from + k) % n);
+        let followers = followers(any).filter(|i| *i != self.leader);
+        match choice {
+            Choice::One => vec![any],
+            Choice::Another if last == Some(any) => vec![(any + 1) % n],
+            Choice::Another => vec![any],
+            Choice::TwoFollowers => followers.take(2).collect(),
+            Choice::LeaderAndFollower => {
+                [self.leader].into_iter().chain(followers.take(1)).collect()
+            }
+        }
+    }
+}
+
+/// Numbers by chance, the same for the same seed.
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+}
+
+/// One run with kills. `Err` says what is wrong with it.
+pub fn run(case: &Case, scene: Scene, inputs: &Path, seed: u64) -> Result<Killed, String> {
+    let dir = TempDir::new();
+    let journal = dir.path().join("journal");
+    let program = program(case, scene, dir.path(), &journal);
+    let line = program.command_line();
+    let run = thread::spawn(move || program.run());
+    let mut strikes = Strikes::default();
+    let missing = strikes.all(scene, &journal, seed, || run.is_finished());
+    let outcome = run.join().expect("the runner does not panic")?;
+    let replaced = Replicas::read(&journal).replaced;
+    let wrong = missing.or_else(|| wrong(case, inputs, &outcome, dir.path()));
+    let wrong = wrong.or_else(|| blamed(&journal)).or_else(|| {
+        let text = fs::read_to_string(&journal).unwrap_or_default();
+        (replaced > strikes.killed).then(|| format!("too many replacements:\n{text}"))
+    });
+    match wrong.or_else(|| left_in_memory(&journal)) {
+        None => Ok(Killed {
+            killed: strikes.killed,
+            replaced,
+            files: strikes.files,
+        }),
+        Some(what) => {
+            let kept = keep(&journal, &outcome);
+            Err(format!(
+                "{what}\nafter {} kills, {replaced} replaced; journal and stderr are in {}; end of stderr:\n{}\nwithout kills: {line}",
+                strikes.killed,
+                kept.display(),
+                tail(&outcome.stderr)
+            ))
+        }
+    }
+}
+
+/// What a failed run has said, in a folder that stays.
+fn keep(journal: &Path, outcome: &Outcome) -> PathBuf {
+    let name = journal.parent().and_then(Path::file_name);
+    let name = format!("failed-{}", name.unwrap_or_default().to_string_lossy());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // The failure itself is told in any case.
+    let _ = fs::create_dir_all(&folder);
+    let _ = fs::copy(journal, folder.join("journal"));
+    let _ = fs::write(folder.join("stderr"), &outcome.stderr);
+    folder
+}
+
+/// The command that runs the case.
+pub fn program(case: &Case, scene: Scene, dir: &Path, journal: &Path) -> Program {
+    let mut argv = vec![settings::geryon(), "run".into(), "-n".into()];
+    argv.extend([
+        scene.replicas.to_string(),
+        "--order".into(),
+        scene.order.into(),
+    ]);
+    argv.extend(["--journal".into(), journal.to_string_lossy().into_owned()]);
+    argv.push("--".into());
+    argv.extend(case.argv.iter().cloned());
+    Program {
+        argv,
+        env: std::collections::BTreeMap::new(),
+        stdin: None,
+        dir: dir.to_owned(),
+        send: None,
+        limit: settings::limit(LIMIT_S),
+    }
+}
+
+#[derive(Default)]
+struct Strikes {
+    killed: usize,
+    files: (usize, usize),
+}
+
+impl Strikes {
+    /// Strike again and again, each time when all are there again. Says who never came back.
+    fn all(
+        &mut self,
+        scene: Scene,
+        journal: &Path,
+        seed: u64,
+        ended: impl Fn() -> bool,
+    ) -> Option<String> {
+        let mut random = Random(seed);
+        let mut last = None;
+        for strike in 0..=scene.strikes {
+            let (least, most) = scene.every_ms;
+            let replicas = match await_all(journal, scene.replicas, &ended) {
+                Ok(Some(replicas)) => replicas,
+                Ok(None) => return None,
+                Err(missing) => return Some(missing),
+            };
+            self.note_files(&replicas, strike);
+            if strike == scene.strikes {
+                break;
+            }
+            let pause = least + random.next() % (most - least + 1);
+            thread::sleep(Duration::from_millis(pause));
+            let chosen = replicas.choose(scene.choice, random.next(), last);
+            if ended() {
+                break;
+            }
+            last = chosen.first().copied();
+            for pid in chosen.iter().filter_map(|i| replicas.pids[*i]) {
+                // SAFETY: kill takes no pointer; the process is a replica of a run that has not ended.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+                self.killed += 1;
+            }
+            // The journal shows it before it is asked again who is there.
+            let gone = |r: &Replicas| chosen.iter().any(|i| r.pids[*i] != replicas.pids[*i]);
+            while !ended() && !gone(&Replicas::read(journal)) {
+                thread::sleep(LOOK);
+            }
+        }
+        None
+    }
+
+    /// How many descriptors the monitor has.
+    fn note_files(&mut self, replicas: &Replicas, strike: usize) {
+        let tracer = replicas.pids.iter().flatten().find_map(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let line = status.lines().find_map(|l| l.strip_prefix("TracerPid:"))?;
+            line.trim().parse::<i32>().ok().filter(|p| *p != 0)
+        });
+        let Some(tracer) = tracer else { return };
+        let files = fs::read_dir(format!("/proc/{tracer}/fd")).map_or(0, Iterator::count);
+        let most = if strike == 0 {
+            &mut self.files.0
+        } else {
+            &mut self.files.1
+        };
+        *most = files.max(*most);
+    }
+}
+
+/// Wait until all replicas are there. None: the run has ended.
+fn await_all(
+    journal: &Path,
+    n: usize,
+    ended: &impl Fn() -> bool,
+) -> Result<Option<Replicas>, String> {
+    let begin = Instant::now();
+    loop {
+        let replicas = Replicas::read(journal);
+        if ended() || replicas.over {
+            return Ok(None);
+        }
+        if replicas.are_all_there() && replicas.pids.len() == n {
+            return Ok(Some(replicas));
+        }
+        if begin.elapsed() > Duration::from_secs(REPLACED_S) && !replicas.pids.is_empty() {
+            let there = replicas.pids.iter().flatten().count();
+            return Err(format!(
+                "{there} of {n} replicas are left, and no more come"
+            ));
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// What is wrong with an outcome.
+fn wrong(case: &Case, inputs: &Path, outcome: &Outcome, dir: &Path) -> Option<String> {
+    let faults = outcome.faults();
+    if !faults.is_empty() {
+        return Some(faults.join("\n"));
+    }
+    if outcome.ended != Ended::Exit(0) {
+        return Some(format!("ended by {}", outcome.ended));
+    }
+    fs::write(dir.join("stdout"), &outcome.stdout).expect("the test's own folder is writable");
+    let checked = Command::new("bash")
+        .args(["-c", &format!("set -e -o pipefail; {}", case.check)])
+        .current_dir(dir)
+        .env("IN", inputs)
+        .output()
+        .expect("bash is there");
+    (!checked.status.success()).then(|| format!("check `{}` fails", case.check))
+}
+
+/// Only those that were killed may be found wanting.
+fn blamed(journal: &Path) -> Option<String> {
+    let text = fs::read_to_string(journal).unwrap_or_default();
+    let mut lines = text.lines();
+    let other = |l: &&str| l.contains("\"fault-seen\"") && !l.contains("SIGKILL");
+    lines.find(other).map(|l| format!("nobody did this: {l}"))
+}
+
+/// Every process that the journal names must be gone, zombies included.
+fn left_in_memory(journal: &Path) -> Option<String> {
+    let text = fs::read_to_string(journal).unwrap_or_default();
+    let lines = text
+        .lines()
+        .filter_map(|l| serde_json::from_str::<Value>(l).ok());
+    let pids = lines.flat_map(|l| {
+        let all = l["pids"].as_array().cloned().unwrap_or_default();
+        all.into_iter()
+            .chain([l["pid"].clone()])
+            .filter_map(|p| p.as_i64())
+            .collect::<Vec<_>>()
+    });
+    let begin = Instant::now();
+    for pid in pids {
+        while is_zombie(pid) {
+            if begin.elapsed() > Duration::from_secs(REPLACED_S) {
+                return Some(format!("process {pid} is left, a zombie"));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+    None
+}
+
+fn is_zombie(pid: i64) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
+/// A guest of `tests/guests`, built.
+pub fn built(name: &str, out: &Path) -> PathBuf {
+    fs::create_dir_all(out).expect("target/guests can be made");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
+    let (found, headers) = guest::find(&folder);
+    let guest = found.into_iter().flatten().find(|g| g.name == name);
+    guest
+        .expect("the guest is there")
+        .build(out, headers)
+        .expect("it builds")
+}
