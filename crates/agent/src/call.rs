@@ -195,7 +195,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
 fn noted(b: Here, held: i64) -> i64 {
     match outcome::noted(b.flight_result) {
         Ok(Some(result)) => result,
-        Err(()) if b.flight_result.contains(&(held as u64)) => held,
+        Err(_) if b.flight_result.contains(&(held as u64)) => held,
         _ => broken(),
     }
 }
