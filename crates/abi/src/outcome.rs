@@ -33,17 +33,21 @@ pub const fn is_plausible(nr: u64, result: i64) -> bool {
     nr == LSEEK || result < 1 << 47
 }
 
+/// Two notes of one result that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotesDiffer;
+
 /// The two notes of a result, of which one may have been hit by a fault: the result, if any was noted.
 ///
 /// # Errors
 /// They differ, and nobody knows which is right.
-pub fn noted(notes: [u64; 2]) -> Result<Option<i64>, ()> {
+pub fn noted(notes: [u64; 2]) -> Result<Option<i64>, NotesDiffer> {
     match notes.map(is_unmade) {
         [true, true] => Ok(None),
         [false, true] => Ok(Some(notes[0] as i64)),
         [true, false] => Ok(Some(notes[1] as i64)),
         [false, false] if notes[0] == notes[1] => Ok(Some(notes[0] as i64)),
-        [false, false] => Err(()),
+        [false, false] => Err(NotesDiffer),
     }
 }
 
@@ -100,7 +104,7 @@ mod tests {
         assert_eq!(noted([5, NOTHING]), Ok(Some(5)));
         assert_eq!(noted([NOTHING, 5]), Ok(Some(5)));
         assert_eq!(noted([5, 5]), Ok(Some(5)));
-        assert_eq!(noted([5, 4]), Err(()));
+        assert_eq!(noted([5, 4]), Err(NotesDiffer));
     }
 
     #[test]

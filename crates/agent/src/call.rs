@@ -234,7 +234,7 @@ fn finish_write(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: 
 fn noted(b: Here, held: i64) -> i64 {
     match outcome::noted(b.flight_result) {
         Ok(Some(result)) => result,
-        Err(()) if b.flight_result.contains(&(held as u64)) => held,
+        Err(_) if b.flight_result.contains(&(held as u64)) => held,
         _ => broken(),
     }
 }

@@ -292,7 +292,7 @@ pub fn promoted() {
     WAITING.store(0, Ordering::SeqCst);
     LAST_SLOT.store(owner as u64, Ordering::SeqCst);
     LAST_POS.store(position(o), Ordering::SeqCst);
-    for slot in 0..geryon_abi::layout::MAX_THREADS {
+    for slot in 0..MAX_THREADS {
         let b = block_at(slot);
         if b.this != 0 && b.vforked == 0 {
             b.has_turn.store(0, Ordering::SeqCst);
@@ -327,7 +327,7 @@ pub fn yield_turn(mut b: Here) {
             return;
         }
         let at = b.pos - 1;
-        crate::stop::diverged(geryon_abi::layout::why::KIND, at, crate::compare::plain(w));
+        diverged(why::KIND, at, plain(w));
     }
     b.call_start = b.pos;
     b.repeatable = repeat::CALL;

@@ -8,7 +8,7 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
     BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS, block_address, flight,
 };
-use geryon_abi::outcome;
+use geryon_abi::outcome::{self, NotesDiffer};
 use geryon_tracee::{Pid, RemoteMemory};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
@@ -59,7 +59,7 @@ impl Gate {
     ///
     /// # Errors
     /// Its two notes differ.
-    fn result(self, noted: Noted, rip: u64, rax: i64, nr: u32) -> Result<Option<i64>, ()> {
+    fn result(self, noted: Noted, rip: u64, rax: i64, nr: u32) -> Result<Option<i64>, NotesDiffer> {
         let result = match noted.state {
             flight::BEGUN if self.contains(rip) => Some(rax),
             flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(result(flight::SUMMED, 13, 0, [5, 105]), Ok(Some(200)));
     }
 
-    fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, ()> {
+    fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, NotesDiffer> {
         let noted = Noted {
             state,
             results: notes,
@@ -304,7 +304,7 @@ mod tests {
     fn one_note_or_the_state_may_be_wrong() {
         assert_eq!(result(flight::RETURNED, 99, 5, [NOTHING, 7]), Ok(Some(7)));
         assert_eq!(result(flight::BEGUN, 99, 5, [7, 7]), Ok(Some(7)));
-        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(()));
+        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(NotesDiffer));
     }
 
     #[test]
