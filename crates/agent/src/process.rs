@@ -6,7 +6,7 @@ use crate::digest::Digest;
 use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{get, register_barrier, remember, resume_stream};
 use crate::marshal::{self, Before};
-use crate::memory::{await_file_maps, outdate_sleepers};
+use crate::memory::await_file_maps;
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_at, header, leads, private};
