@@ -412,10 +412,14 @@ mod tests {
             lost_us: 9,
             ..Totals::default()
         };
-        let end = Event::End { totals, status: 3 };
+        let end = Event::End {
+            totals,
+            events: 7,
+            status: 3,
+        };
         assert_eq!(
             serde_json::to_string(&end).expect("a line"),
-            r#"{"event":"end","faults":1,"replaced":0,"promotions":0,"given_up":0,"lost_us":9,"status":3}"#
+            r#"{"event":"end","faults":1,"replaced":0,"promotions":0,"given_up":0,"lost_us":9,"events":7,"status":3}"#
         );
     }
 
