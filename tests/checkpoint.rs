@@ -21,7 +21,7 @@ const LIMIT_S: u64 = 120;
 /// Seconds between two checkpoints.
 const EVERY: &str = "0.2";
 /// Output calls of the guest in front of the one that is damaged.
-const BEFORE: u64 = 8;
+const BEFORE: u64 = 6;
 
 /// A run of the guest: the flags, and what is waited for in the journal before the guest goes on.
 struct Run {
@@ -174,7 +174,7 @@ fn with_clocks_too() {
     for _ in 0..settings::repeat() {
         for replica in 0..2 {
             // While the guest waits it has one thread, which can be copied; later on it may be impossible.
-            let sabotage = format!("{replica}:content:4");
+            let sabotage = format!("{replica}:content:2");
             let flags = ["--order", "clocks", "--sabotage", &sabotage];
             let run = run(&flags, checkpoint_is_there);
             run.assert_repaired(replica);
@@ -323,7 +323,7 @@ fn pbzip2_is_repaired() {
     for round in 0..4 * settings::repeat() {
         let dir = TempDir::new();
         let journal = dir.path().join("journal");
-        let sabotage = format!("{}:content:{}", round % 2, 14 + round % 6);
+        let sabotage = format!("{}:content:{}", round % 2, 3 + round % 6);
         let words = [
             &settings::geryon(),
             "run",

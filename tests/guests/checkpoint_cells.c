@@ -44,14 +44,11 @@ int main(int argc, char **argv) {
   char *piece = malloc(much + 65536);
   int zero = open("/dev/zero", O_RDONLY);
   CHECK(piece && zero >= 0);
-  for (size_t n = 0; n < much; n += 65536)
-    CHECK(read(zero, piece, 65536) == 65536);
-  // Interruptions by a tracer make it short, natively as well.
-  for (size_t n = 0; n < much;) {
-    ssize_t got = read(zero, piece, much - n);
-    CHECK(got > 0);
-    n += got;
-  }
+  // Interruptions by a tracer make reads from this device short, natively as well.
+  for (size_t n = 0, got; n < much; n += got)
+    CHECK((got = read(zero, piece, 65536)) - 1 < 65536);
+  for (size_t n = 0, got; n < much; n += got)
+    CHECK((got = read(zero, piece, much - n)) - 1 < much);
   for (int round = 0; round < ROUNDS; round++) {
     pthread_t t[THREADS];
     sum = 0;

@@ -391,7 +391,7 @@ mod tests {
         journal.tell(&Event::Promoted {
             replica: 1,
             pid: 5,
-            total_us: 4,
+            total_us: 1500,
         });
         journal.stood(Duration::from_micros(2250));
         journal.tell(&Event::GivenUp {
