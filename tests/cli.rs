@@ -589,11 +589,6 @@ fn faults_that_cannot_be_made() {
         OWN,
         &["no replica 2", "try:"],
     );
-    says(
-        &fault("when=at:0x10:1,target=crash"),
-        OWN,
-        &["not supported", "try:"],
-    );
     says(&fault("when=delay:1,target=sun"), USAGE, &["no target"]);
 }
 

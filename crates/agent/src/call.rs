@@ -201,7 +201,7 @@ fn noted(b: Here, held: i64) -> i64 {
 }
 
 /// Calls after which a descriptor may be gone that a follower has yet to map.
-fn closes(nr: u64) -> bool {
+pub fn closes(nr: u64) -> bool {
     use crate::enter::nr::{CLOSE, CLOSE_RANGE, DUP2, DUP3};
     matches!(nr, CLOSE | DUP2 | DUP3 | CLOSE_RANGE)
 }
