@@ -589,8 +589,6 @@ fn faults_that_cannot_be_made() {
         OWN,
         &["no replica 2", "try:"],
     );
-    // No program has an instruction there.
-    says(&fault("when=at:0x10:1,target=crash"), 0, &[]);
     says(&fault("when=delay:1,target=sun"), USAGE, &["no target"]);
 }
 

@@ -32,6 +32,7 @@ const SCENE: Scene = Scene {
     order: "auto",
     every_ms: (500, 2000),
     strikes: usize::MAX - 1,
+    seconds: 0,
     runs: 1,
     choice: Choice::One,
 };
@@ -99,7 +100,8 @@ fn kills_by_chance() {
         let mut tally = Tally::default();
         let seed = u64::from(std::process::id());
         let case = long(&target.with_file_name("guests"), seconds);
-        tally.one(&case, SCENE, &folder, seed);
+        let scene = Scene { seconds, ..SCENE };
+        tally.one(&case, scene, &folder, seed);
         tally.tell("long", &mut verdicts);
     }
     let left: Vec<PathBuf> = shared_memory()

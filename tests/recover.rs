@@ -22,6 +22,7 @@ const OFTEN: Scene = Scene {
     order: "serial",
     every_ms: (40, 200),
     strikes: 6,
+    seconds: 0,
     runs: 1,
     choice: Choice::One,
 };

@@ -10,7 +10,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A run that takes longer hangs.
+/// A run of a [`Scene`] without a time of its own hangs when it takes longer, any other one so much
+/// longer than that.
 const LIMIT_S: u64 = 120;
 /// A replica that is not replaced by then is not replaced at all.
 const REPLACED_S: u64 = 30;
@@ -39,6 +40,8 @@ pub struct Scene {
     pub every_ms: (u64, u64),
     /// Strikes at most.
     pub strikes: usize,
+    /// How long the program runs at least; 0: shortly.
+    pub seconds: u64,
     /// Runs, each with other moments.
     pub runs: u32,
     /// How each chooses.
@@ -212,7 +215,7 @@ pub fn program(case: &Case, scene: Scene, dir: &Path, journal: &Path) -> Program
         stdin: None,
         dir: dir.to_owned(),
         send: None,
-        limit: settings::limit(LIMIT_S),
+        limit: settings::limit(LIMIT_S + scene.seconds),
     }
 }
 

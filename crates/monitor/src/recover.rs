@@ -191,7 +191,10 @@ impl Monitor {
             .iter()
             .filter(|(pid, p)| {
                 let g = p.group.and_then(|g| self.groups.get(&g));
-                p.replica == replica && g.is_none_or(|g| g.members[replica].pid != Some(**pid))
+                let member = g.and_then(|g| g.members[replica].pid);
+                // A vfork's child of one that was made anew is none of them.
+                let lives = member == Some(**pid) || (member.is_some() && p.guest.is_some());
+                p.replica == replica && !lives
             })
             .map(|(pid, _)| *pid)
             .collect();
