@@ -50,20 +50,31 @@ struct Noted {
 #[derive(Clone, Copy, Debug)]
 struct Gate([[u64; 2]; 2]);
 
+/// Registers of a thread at its end.
+#[derive(Clone, Copy, Debug)]
+struct Registers {
+    rip: u64,
+    rcx: u64,
+    rax: i64,
+}
+
 impl Gate {
-    fn contains(self, rip: u64) -> bool {
-        self.0.iter().any(|[from, to]| (*from..=*to).contains(&rip))
+    /// Has the call returned just now? The `syscall` instruction leaves its successor's address in rcx:
+    /// that says so even if a fault has sent the thread elsewhere.
+    fn is_behind(self, at: Registers) -> bool {
+        let by_place = |[from, to]: &[u64; 2]| (*from..=*to).contains(&at.rip) || at.rcx == *from;
+        self.0.iter().any(by_place)
     }
 
     /// The result of the call that was under way, if it has had an effect.
     ///
     /// # Errors
     /// Its two notes differ.
-    fn result(self, noted: Noted, rip: u64, rax: i64, nr: u32) -> Result<Option<i64>, NotesDiffer> {
+    fn result(self, noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, NotesDiffer> {
         let result = match noted.state {
-            flight::BEGUN if self.contains(rip) => Some(rax),
+            flight::BEGUN if self.is_behind(at) => Some(at.rax),
             flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
-            flight::FINISHING => Some(noted.sum(self.contains(rip).then_some(rax), nr)),
+            flight::FINISHING => Some(noted.sum(self.is_behind(at).then_some(at.rax), nr)),
             flight::FINISHED => Some(noted.sum(outcome::noted(noted.results)?, nr)),
             flight::SUMMED => Some(noted.total as i64),
             _ => None,
@@ -131,7 +142,12 @@ impl Monitor {
                 crate::segment::wake_word(&ring.head);
             }
             let nr = word(block_field!(flight_nr)) as u32;
-            let Ok(result) = gate.result(noted, regs.rip, regs.rax as i64, nr) else {
+            let at = Registers {
+                rip: regs.rip,
+                rcx: regs.rcx,
+                rax: regs.rax as i64,
+            };
+            let Ok(result) = gate.result(noted, at, nr) else {
                 unclear = true;
                 continue;
             };
@@ -275,7 +291,8 @@ mod tests {
             done: 100,
             total: 200,
         };
-        Gate([[10, 12], [20, 22]]).result(noted, rip, rax, 0)
+        let at = Registers { rip, rcx: 7, rax };
+        Gate([[10, 12], [20, 22]]).result(noted, at, 0)
     }
 
     const NONE: [u64; 2] = [NOTHING; 2];
@@ -291,6 +308,23 @@ mod tests {
         assert_eq!(result(flight::BEGUN, 10, 5, NONE), Ok(Some(5)));
         assert_eq!(result(flight::BEGUN, 12, 5, NONE), Ok(Some(5)));
         assert_eq!(result(flight::BEGUN, 20, -9, NONE), Ok(Some(-9)));
+    }
+
+    #[test]
+    fn a_thread_that_a_fault_has_sent_elsewhere_had_made_its_call() {
+        let noted = Noted {
+            state: flight::BEGUN,
+            results: NONE,
+            done: 0,
+            total: 0,
+        };
+        let at = Registers {
+            rip: 0,
+            rcx: 10,
+            rax: 5,
+        };
+        let gate = Gate([[10, 12], [20, 22]]);
+        assert_eq!(gate.result(noted, at, 0), Ok(Some(5)));
     }
 
     #[test]
