@@ -195,10 +195,8 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
 
 /// A write to a pipe or a stream that the monitor's halting has cut short, which no signal of the
 /// program has done: write the rest. How much is written by now.
-fn finish_write(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: i64) -> i64 {
-    const WRITE: u64 = 1;
-    const SENDTO: u64 = 44;
-    if !matches!(nr, WRITE | SENDTO) {
+fn finish_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: i64) -> i64 {
+    if !writes_stream(nr) {
         return done;
     }
     while done > 0
@@ -206,27 +204,61 @@ fn finish_write(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: 
         && b.halted.swap(0, Ordering::Relaxed) != 0
         && !raise::pending(b)
     {
-        let by_now = done as u64;
-        let mut rest = *args;
-        rest[1] += by_now;
-        rest[2] -= by_now;
-        // One step after the other, so that a successor finds a sum that is right at each.
-        b.flight_done = by_now;
-        b.flight.store(flight::FINISHING, Ordering::Release);
-        compiler_fence(Ordering::SeqCst);
-        b.flight_result = [NOTHING; 2];
-        let more = real_blocking(nr, &rest, checked);
-        done += more.max(0);
-        b.flight_total = done as u64;
-        b.flight.store(flight::SUMMED, Ordering::Release);
-        compiler_fence(Ordering::SeqCst);
-        b.flight_result = [done as u64; 2];
-        b.flight.store(flight::RETURNED, Ordering::Release);
+        let more = write_part(b, nr, args, checked, done);
         if more <= 0 {
+            break;
+        }
+        done += more;
+    }
+    done
+}
+
+/// A write that its leader's death has cut short, which no signal of the program has done: write the
+/// rest. How much is written by now.
+pub fn complete_write(b: Here, row: &Row, args: &[u64; 6], mut done: i64) -> i64 {
+    let nr = row.nr as u64;
+    if !writes_stream(nr) {
+        return done;
+    }
+    while done > 0 && (done as u64) < args[2] {
+        announce(wait::KERNEL, nr, 0);
+        let more = write_part(b, nr, args, false, done);
+        announce_end();
+        if more > 0 {
+            done += more;
+        } else if !(more == -4 || outcome::is_interrupted(more)) || raise::pending(b) {
             break;
         }
     }
     done
+}
+
+/// Calls that may write a part of what they are given.
+fn writes_stream(nr: u64) -> bool {
+    const WRITE: u64 = 1;
+    const SENDTO: u64 = 44;
+    matches!(nr, WRITE | SENDTO)
+}
+
+/// Write what is left of a write of which `done` bytes are out: the result of that. One step after the
+/// other, so that a successor finds a sum that is right at each.
+fn write_part(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -> i64 {
+    let by_now = done as u64;
+    let mut rest = *args;
+    rest[1] += by_now;
+    rest[2] -= by_now;
+    b.flight_done = by_now;
+    b.flight.store(flight::FINISHING, Ordering::Release);
+    compiler_fence(Ordering::SeqCst);
+    b.flight_result = [NOTHING; 2];
+    let more = real_blocking(nr, &rest, checked);
+    let sum = (done + more.max(0)) as u64;
+    b.flight_total = sum;
+    b.flight.store(flight::SUMMED, Ordering::Release);
+    compiler_fence(Ordering::SeqCst);
+    b.flight_result = [sum; 2];
+    b.flight.store(flight::RETURNED, Ordering::Release);
+    more
 }
 
 /// The result of a call, after this thread has waited for its turn with it: all replicas are about to

@@ -2,9 +2,9 @@
 //! replayed, and whoever waits for a record that will not come makes one instead. (Design, section
 //! 6: survivors first replay what any of them has consumed; what was in flight is done exactly once.)
 
-use crate::gate::{real, rpc};
+use crate::gate::rpc;
 use crate::marshal;
-use crate::state::{Here, block, header, leads, private};
+use crate::state::{Here, header, leads, private};
 use crate::wait::Patience;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{flight, promotion, role, rpc as number, why};
@@ -102,7 +102,7 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
         return None;
     }
     accept(b, flight::RETURNED);
-    Some(complete_write(row, args, result))
+    Some(crate::call::complete_write(b, row, args, result))
 }
 
 /// The call is as good as made here: whoever takes over next finds it under way.
@@ -113,27 +113,6 @@ fn accept(mut b: Here, state: u32) {
     b.flight_written = 0;
     b.flight.store(state, Ordering::Release);
     b.given.store(0, Ordering::Release);
-}
-
-/// A write that its leader's death has interrupted in the middle, which no signal of the program would
-/// have done: write the rest.
-fn complete_write(row: &Row, args: &[u64; 6], mut done: i64) -> i64 {
-    const WRITE: u16 = 1;
-    if row.nr != WRITE {
-        return done;
-    }
-    let mut b = block();
-    while done > 0 && (done as u64) < args[2] {
-        let done_now = done as u64;
-        let rest = [args[0], args[1] + done_now, args[2] - done_now, 0, 0, 0];
-        let more = real(WRITE as u64, rest);
-        if more <= 0 {
-            break;
-        }
-        done += more;
-        b.flight_result = [done as u64; 2];
-    }
-    done
 }
 
 /// Copy what the former leader's call wrote at this address to the same address here.
