@@ -48,7 +48,11 @@ struct Noted {
 
 /// The places behind the gate's `syscall` instructions where the result is in no note yet: from, to.
 #[derive(Clone, Copy, Debug)]
-struct Gate([[u64; 2]; 2]);
+struct Gate {
+    places: [[u64; 2]; 2],
+    /// Where threads crash whose call counts as not made.
+    unmade: u64,
+}
 
 /// Registers of a thread at its end.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +67,7 @@ impl Gate {
     /// that says so even if a fault has sent the thread elsewhere.
     fn is_behind(self, at: Registers) -> bool {
         let by_place = |[from, to]: &[u64; 2]| (*from..=*to).contains(&at.rip) || at.rcx == *from;
-        self.0.iter().any(by_place)
+        at.rip != self.unmade && self.places.iter().any(by_place)
     }
 
     /// The result of the call that was under way, if it has had an effect.
@@ -108,7 +112,7 @@ impl Monitor {
             return;
         };
         let place = |name| self.image.symbol(name);
-        let gate = Gate([
+        let places = [
             [
                 place("geryon_blocking_end"),
                 place("geryon_flight_returned"),
@@ -117,7 +121,11 @@ impl Monitor {
                 place("geryon_flight_end"),
                 place("geryon_flight_end_returned"),
             ],
-        ]);
+        ];
+        let gate = Gate {
+            places,
+            unmade: place("geryon_unmade"),
+        };
         for regs in t.bodies.values() {
             let at = regs.gs_base.wrapping_sub(BLOCKS_BASE);
             let slot = (at / BLOCK_BYTES) as usize;
@@ -292,9 +300,13 @@ mod tests {
             total: 200,
         };
         let at = Registers { rip, rcx: 7, rax };
-        Gate([[10, 12], [20, 22]]).result(noted, at, 0)
+        GATE.result(noted, at, 0)
     }
 
+    const GATE: Gate = Gate {
+        places: [[10, 12], [20, 22]],
+        unmade: 40,
+    };
     const NONE: [u64; 2] = [NOTHING; 2];
 
     #[test]
@@ -323,8 +335,9 @@ mod tests {
             rcx: 10,
             rax: 5,
         };
-        let gate = Gate([[10, 12], [20, 22]]);
-        assert_eq!(gate.result(noted, at, 0), Ok(Some(5)));
+        assert_eq!(GATE.result(noted, at, 0), Ok(Some(5)));
+        let at = Registers { rip: 40, ..at };
+        assert_eq!(GATE.result(noted, at, 0), Ok(None));
     }
 
     #[test]
