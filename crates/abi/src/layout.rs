@@ -490,12 +490,12 @@ pub struct Block {
     pub flight_start: u64,
     /// Position behind it.
     pub flight_end: u64,
-    /// Written by the monitor at a promotion: 1 when the former leader has made this thread's next
-    /// call, with the digest and the result that follow.
-    pub given: AtomicU32,
     /// Written by the monitor: 1 when it has halted the thread, whose call may have been cut short by it.
     pub halted: AtomicU32,
     pad3: u32,
+    /// Written by the monitor at a promotion: 1 when the former leader has made this thread's next
+    /// call, with the digest and the result that follow.
+    pub given: AtomicU32,
     /// Number of that call.
     pub given_nr: u32,
     /// Its digest.

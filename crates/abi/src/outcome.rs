@@ -1,7 +1,7 @@
 //! What the result of a call says: whether the kernel can have given it at all, and whether the call
 //! has done more than look.
 
-use crate::row::Class;
+use crate::row::{Class, Row};
 
 /// The kernel looks at the lower half of a call's number. A number with this bit above it is no result
 /// (directory offsets have the bit, and more): whoever finds it where a result should be has come by
@@ -51,18 +51,16 @@ pub fn noted(notes: [u64; 2]) -> Result<Option<i64>, NotesDiffer> {
     }
 }
 
-const FCNTL: u32 = 72;
+const FCNTL: u16 = 72;
 
 /// Does an input call that gave this result do more than look? (What is each replica's own is done by
 /// each.)
-pub fn changes(nr: u32, args: &[u64; 6], result: i64) -> bool {
-    const WAITS: [u32; 2] = [61, 247];
-    let row = crate::table::row(u64::from(nr));
-    let is_input = row.is_none_or(|r| r.class == Class::Input);
-    if result < 0 || !(is_input || WAITS.contains(&nr)) {
+pub fn changes(row: &Row, args: &[u64; 6], result: i64) -> bool {
+    const WAITS: [u16; 2] = [61, 247];
+    if result < 0 || !(row.class == Class::Input || WAITS.contains(&row.nr)) {
         return false;
     }
-    match nr {
+    match row.nr {
         // What looks, or waits: stat and its kin, poll, access, uname, getcwd, readlink, clocks,
         // limits, attributes.
         4..=7 | 17 | 21 | 23 | 34..=36 | 39 | 51 | 52 | 63 | 79 | 89 | 96..=100 => false,
@@ -81,6 +79,10 @@ pub fn changes(nr: u32, args: &[u64; 6], result: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn changes(nr: u64, args: &[u64; 6], result: i64) -> bool {
+        super::changes(crate::table::row(nr).expect("a row"), args, result)
+    }
 
     #[test]
     fn one_flipped_bit_makes_an_interruption_implausible() {

@@ -193,37 +193,27 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     }
 }
 
-/// A write to a pipe or a stream that the monitor's halting has cut short, which no signal of the
-/// program has done: write the rest. How much is written by now.
-fn finish_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: i64) -> i64 {
-    if !writes_stream(nr) {
-        return done;
+/// A write to a pipe or a stream that the monitor's halting may have cut short: how much is written by
+/// now.
+fn finish_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -> i64 {
+    let cut_short = done > 0 && b.halted.swap(0, Ordering::Relaxed) != 0 && !raise::pending(b);
+    if cut_short {
+        complete_write(b, nr, args, checked, done)
+    } else {
+        done
     }
-    while done > 0
-        && (done as u64) < args[2]
-        && b.halted.swap(0, Ordering::Relaxed) != 0
-        && !raise::pending(b)
-    {
-        let more = write_part(b, nr, args, checked, done);
-        if more <= 0 {
-            break;
-        }
-        done += more;
-    }
-    done
 }
 
-/// A write that its leader's death has cut short, which no signal of the program has done: write the
-/// rest. How much is written by now.
-pub fn complete_write(b: Here, row: &Row, args: &[u64; 6], mut done: i64) -> i64 {
-    let nr = row.nr as u64;
-    if !writes_stream(nr) {
+/// A write that was cut short by what no signal of the program has done (its leader's death, a halt):
+/// write the rest. How much is written by now.
+pub fn complete_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: i64) -> i64 {
+    const WRITE: u64 = 1;
+    const SENDTO: u64 = 44;
+    if !matches!(nr, WRITE | SENDTO) {
         return done;
     }
     while done > 0 && (done as u64) < args[2] {
-        announce(wait::KERNEL, nr, 0);
-        let more = write_part(b, nr, args, false, done);
-        announce_end();
+        let more = write_part(b, nr, args, checked, done);
         if more > 0 {
             done += more;
         } else if !(more == -4 || outcome::is_interrupted(more)) || raise::pending(b) {
@@ -231,13 +221,6 @@ pub fn complete_write(b: Here, row: &Row, args: &[u64; 6], mut done: i64) -> i64
         }
     }
     done
-}
-
-/// Calls that may write a part of what they are given.
-fn writes_stream(nr: u64) -> bool {
-    const WRITE: u64 = 1;
-    const SENDTO: u64 = 44;
-    matches!(nr, WRITE | SENDTO)
 }
 
 /// Write what is left of a write of which `done` bytes are out: the result of that. One step after the
@@ -340,7 +323,7 @@ pub fn complete(
             // It has changed since the call has written it: the others must not be told.
             broken();
         }
-        undo::note(b, k, row.nr, &frame.args(), digest, shown);
+        undo::note(b, k, row, &frame.args(), digest, shown);
     }
     // The signal's words belong to the record.
     if detail & after::SIGNAL == 0 {

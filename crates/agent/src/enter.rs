@@ -98,7 +98,6 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
-        nr::CLOSE | nr::DUP2 | nr::DUP3 | nr::CLOSE_RANGE => call::output(frame, row),
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
         nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
         _ => by_class(frame, row),

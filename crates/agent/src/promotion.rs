@@ -5,9 +5,10 @@
 use crate::gate::rpc;
 use crate::marshal;
 use crate::state::{Here, header, leads, private};
-use crate::wait::Patience;
+use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{flight, promotion, role, rpc as number, why};
+use geryon_abi::layout::{flight, promotion, role, rpc as number, wait, why};
+use geryon_abi::outcome::changes;
 use geryon_abi::row::Row;
 
 /// Is this process, which was made to follow, to lead? It does when this returns true.
@@ -82,7 +83,9 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
     ];
     if b.given_nr != row.nr as u32 || b.given_digest != digest {
         // The former leader has done something else.
-        if geryon_abi::outcome::changes(b.given_nr, args, b.given_result as i64) {
+        // (Of its arguments nothing is known here.)
+        let theirs = geryon_abi::table::row(b.given_nr as u64);
+        if theirs.is_none_or(|r| changes(r, &[0; 6], b.given_result as i64)) {
             // Something that cannot be undone.
             crate::stop::diverged_for_good(why::DIGEST, b.pos, ours);
         }
@@ -102,7 +105,10 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
         return None;
     }
     accept(b, flight::RETURNED);
-    Some(crate::call::complete_write(b, row, args, result))
+    announce(wait::KERNEL, row.nr as u64, 0);
+    let written = crate::call::complete_write(b, row.nr as u64, args, false, result);
+    announce_end();
+    Some(written)
 }
 
 /// The call is as good as made here: whoever takes over next finds it under way.

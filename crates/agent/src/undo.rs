@@ -7,6 +7,7 @@ use crate::state::{Here, private};
 use geryon_abi::layout::{MAX_TAKEN, Taken};
 use geryon_abi::outcome::changes;
 use geryon_abi::record::kind;
+use geryon_abi::row::Row;
 
 const READ: u16 = 0;
 const LSEEK: u16 = 8;
@@ -24,9 +25,9 @@ pub fn before(mut b: Here, nr: u16, fd: u64) {
 
 /// Leader: the record of a call's completion is about to be seen.
 #[inline(always)]
-pub fn note(b: Here, k: u8, nr: u16, args: &[u64; 6], digest: Option<u64>, result: i64) {
-    if (k == kind::END || changes(nr as u32, args, result)) && private().replicas > 1 {
-        keep(b, k, nr, args[0], digest, result);
+pub fn note(b: Here, k: u8, row: &Row, args: &[u64; 6], digest: Option<u64>, result: i64) {
+    if private().replicas > 1 && (k == kind::END || changes(row, args, result)) {
+        keep(b, k, row.nr, args[0], digest, result);
     }
 }
 

@@ -67,7 +67,8 @@ pub(super) fn undo(t: &mut Takeover, cuts: &HashMap<u32, u64>) -> Result<(), Str
             continue;
         };
         let note = under_way(memory, l.slot, call)?;
-        if changes(note.nr, &[note.first, 0, 0, 0, 0, 0], note.result) {
+        let row = geryon_abi::table::row(u64::from(note.nr));
+        if row.is_none_or(|r| changes(r, &[note.first, 0, 0, 0, 0, 0], note.result)) {
             carry_out(t.pid, &note, remedy(&note, u64::MAX))?;
         }
     }
