@@ -10,7 +10,7 @@ use crate::raise;
 use crate::state::{Here, block, leads, private};
 use crate::stop::broken;
 use crate::undo;
-use crate::wait::{announce, announce_end};
+use crate::wait::{announce, announce_end, intend_call};
 use core::sync::atomic::{Ordering, compiler_fence};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
@@ -84,6 +84,7 @@ pub const CONFIRMED: u64 = 0;
 /// now, and is to make the call.
 pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
     loop {
+        intend_call(b, nr, CONFIRMED);
         let first = first_word(b)?;
         remember(b, first);
         let ours = compare::call(kind::END, nr, 0, &frame.args());
@@ -169,6 +170,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if serial {
             crate::serial::release(b);
         }
+        intend_call(b, row.nr, digest);
         announce(wait::KERNEL, nr, 0);
         b.halted.store(0, Ordering::Relaxed);
         let checked = digest != CONFIRMED;
