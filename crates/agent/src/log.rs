@@ -122,6 +122,12 @@ fn ask_for_younger(mut b: Here, tail: u64) {
     }
 }
 
+/// Leader: is everything below `pos` in the log, and has every living follower verified it?
+pub fn is_confirmed(b: Here, pos: u64) -> bool {
+    let r = ring(b);
+    r.head() == pos && r.lowest_ack(followers()) >= pos
+}
+
 /// Leader: wait until every living follower has verified everything below `pos`.
 pub fn confirmed(b: Here, pos: u64) {
     let r = ring(b);
