@@ -4,7 +4,7 @@ use crate::compare::{self, expect};
 use crate::gate::{real_blocking, real_in_flight};
 use crate::ids;
 use crate::log::{
-    acknowledge, confirmed, first as first_word, get, is_confirmed, publish, put, remember, word_at,
+    acknowledge, confirmed, first as first_word, get, is_end, publish, put, remember, word_at,
 };
 use crate::marshal::{self, Before, Received};
 use crate::promotion;
@@ -114,7 +114,7 @@ pub fn begin(frame: &mut Frame, row: &Row) -> bool {
     true
 }
 
-/// Is this call what this thread has logged last, and have all others confirmed it? Asked once more with
+/// Is this call what this thread has logged last? It waits for the others to confirm it once more, with
 /// nothing that a register has held since: a thread that was sent past the wait would make the call
 /// before anybody has seen it.
 #[inline(never)]
@@ -123,9 +123,12 @@ fn is_agreed(nr: u16, digest: u64) -> bool {
     let Some(start) = b.pos.checked_sub(BEGIN_WORDS) else {
         return false;
     };
-    word_at(b, start) == word(kind::BEGIN, 0, nr, 0)
+    if private().verify != verify::ASYNC {
+        confirmed(b, b.pos);
+    }
+    is_end(b, b.pos)
+        && word_at(b, start) == word(kind::BEGIN, 0, nr, 0)
         && word_at(b, start + 1) == digest
-        && (private().verify == verify::ASYNC || is_confirmed(b, b.pos))
 }
 
 /// Words of the record of a call's beginning: itself, the digest, six arguments.

@@ -300,7 +300,7 @@ impl Monitor {
         if self.is_kernels(tid, pid, &i.fault.target)? {
             self.release(&[tid]);
             return Ok(Hit::Later(
-                "the thread is in a call, whose result overwrites the register",
+                "the thread is in a call, and the kernel has what is to be hit",
             ));
         }
         let struck = self.strike(tid, pid, &i.fault.target);

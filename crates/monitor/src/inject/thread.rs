@@ -57,11 +57,12 @@ impl Monitor {
 
     /// Is what is to be hit the kernel's at this moment? What a thread's rax holds while it is in a call
     /// is overwritten with the result, and until it has made a step behind it that is what the kernel
-    /// says: outside of what replicas can check. (One that a stop has taken out of its call stands before
-    /// it, and is about to go back.)
+    /// says: outside of what replicas can check. And a stop takes a thread out of its call, to where no
+    /// other ever stands that has begun it: it is about to go back.
     pub(super) fn is_kernels(&mut self, tid: Pid, pid: Pid, target: &Target) -> Result<bool> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
-        if !is_rax(target) {
+        let goes_on = matches!(target, Target::Ip { .. } | Target::Skip);
+        if !is_rax(target) && !goes_on {
             return Ok(false);
         }
         let regs = Stopped(tid).regs()?;
@@ -72,7 +73,9 @@ impl Monitor {
         };
         let again = restartable(regs).rip;
         let behind = regs.orig_rax as i64 >= 0 && is_call(again.wrapping_sub(SYSCALL.len() as u64));
-        Ok(behind || is_call(again))
+        // Some calls that a stop has ended are not issued again by the kernel, but say so.
+        let was_ended = regs.rax as i64 == -i64::from(libc::EINTR);
+        Ok(is_call(again) || (behind && (is_rax(target) || was_ended)))
     }
 
     /// Hit the stopped thread.

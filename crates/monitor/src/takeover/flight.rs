@@ -9,8 +9,11 @@ use geryon_abi::layout::{
     BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS, block_address, flight,
 };
 use geryon_abi::outcome::{self, NotesDiffer};
+use geryon_abi::row::Class;
+use geryon_patch::{INSTRUCTION_MAX, instruction_len};
 use geryon_tracee::{Pid, RemoteMemory};
 use std::mem::offset_of;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// What a thread of the former leader leaves to the successor's.
@@ -46,12 +49,36 @@ struct Noted {
     total: u64,
 }
 
-/// The places behind the gate's `syscall` instructions where the result is in no note yet: from, to.
-#[derive(Clone, Copy, Debug)]
+/// The places behind the gate's `syscall` instructions where the result is in no note yet.
+#[derive(Clone, Debug)]
 struct Gate {
-    places: [[u64; 2]; 2],
+    /// The addresses of the instructions, by gate; the first is right behind the call.
+    places: [Vec<u64>; 2],
     /// Where threads crash whose call counts as not made.
     unmade: u64,
+    /// The agent's code.
+    image: Range<u64>,
+}
+
+/// Has the call that was under way returned?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Returned {
+    /// Just now, with what rax holds.
+    Yes,
+    /// It has not, or its result was noted.
+    No,
+    /// The thread was sent elsewhere around its call, and has come through other code before it died.
+    Unknown,
+}
+
+/// What came of a call cannot be found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unclear;
+
+impl From<NotesDiffer> for Unclear {
+    fn from(_: NotesDiffer) -> Unclear {
+        Unclear
+    }
 }
 
 /// Registers of a thread at its end.
@@ -63,22 +90,39 @@ struct Registers {
 }
 
 impl Gate {
-    /// Has the call returned just now? The `syscall` instruction leaves its successor's address in rcx:
-    /// that says so even if a fault has sent the thread elsewhere.
-    fn is_behind(self, at: Registers) -> bool {
-        let by_place = |[from, to]: &[u64; 2]| (*from..=*to).contains(&at.rip) || at.rcx == *from;
-        at.rip != self.unmade && self.places.iter().any(by_place)
+    /// The `syscall` instruction leaves its successor's address in rcx: a thread that a fault has sent
+    /// out of the agent from there, and that has died at once, holds the result still. Within the agent
+    /// it may have executed anything; and a call that a stop has taken it out of looks the same.
+    fn returned(&self, at: Registers) -> Returned {
+        if at.rip == self.unmade {
+            return Returned::No;
+        }
+        if self.places.iter().any(|p| p.contains(&at.rip)) {
+            return Returned::Yes;
+        }
+        let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
+        match (from_call, self.image.contains(&at.rip)) {
+            (true, false) => Returned::Yes,
+            (true, true) => Returned::Unknown,
+            (false, _) => Returned::No,
+        }
     }
 
     /// The result of the call that was under way, if it has had an effect.
     ///
     /// # Errors
-    /// Its two notes differ.
-    fn result(self, noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, NotesDiffer> {
+    /// Its two notes differ, or nobody knows whether it was made.
+    fn result(&self, noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, Unclear> {
+        let returned = self.returned(at);
+        let now = (returned == Returned::Yes).then_some(at.rax);
+        let is_noted = noted.results != [outcome::NOTHING; 2];
+        if returned == Returned::Unknown && noted.waits_for_result() && !is_noted && matters(nr) {
+            return Err(Unclear);
+        }
         let result = match noted.state {
-            flight::BEGUN if self.is_behind(at) => Some(at.rax),
+            flight::BEGUN if now.is_some() => now,
             flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
-            flight::FINISHING => Some(noted.sum(self.is_behind(at).then_some(at.rax), nr)),
+            flight::FINISHING => Some(noted.sum(now, nr)),
             flight::FINISHED => Some(noted.sum(outcome::noted(noted.results)?, nr)),
             flight::SUMMED => Some(noted.total as i64),
             _ => None,
@@ -87,7 +131,19 @@ impl Gate {
     }
 }
 
+/// Does it matter whether this call was made? A wait, or a look, is simply made again.
+fn matters(nr: u32) -> bool {
+    const FUTEX: u32 = libc::SYS_futex as u32;
+    let row = geryon_abi::table::row(u64::from(nr));
+    nr != FUTEX && row.is_none_or(|r| r.class != Class::Input || outcome::changes(r, &[0; 6], 1))
+}
+
 impl Noted {
+    /// Is a call under way whose result is in no note?
+    fn waits_for_result(&self) -> bool {
+        matches!(self.state, flight::BEGUN | flight::FINISHING)
+    }
+
     /// A write whose last part had this result, if it had any.
     fn sum(self, part: Option<i64>, nr: u32) -> i64 {
         let more = part.filter(|r| *r > 0 && has_effect(nr, *r));
@@ -104,6 +160,23 @@ fn has_effect(nr: u32, result: i64) -> bool {
         && outcome::is_plausible(u64::from(nr), result)
 }
 
+/// The addresses of the instructions from one place to another, both included.
+fn instructions(memory: &RemoteMemory, from: u64, to: u64) -> Vec<u64> {
+    let mut code = vec![0; (to - from) as usize + INSTRUCTION_MAX];
+    if memory.read(from, &mut code).is_err() {
+        return Vec::new();
+    }
+    let mut out = vec![from];
+    let mut at = 0;
+    while let Some(len) = instruction_len(&code[at..])
+        && from + ((at + len) as u64) <= to
+    {
+        at += len;
+        out.push(from + at as u64);
+    }
+    out
+}
+
 impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
     pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
@@ -111,20 +184,17 @@ impl Monitor {
         let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
-        let place = |name| self.image.symbol(name);
-        let places = [
-            [
-                place("geryon_blocking_end"),
-                place("geryon_flight_returned"),
-            ],
-            [
-                place("geryon_flight_end"),
-                place("geryon_flight_end_returned"),
-            ],
-        ];
+        let places = |from: &str, to: &str| {
+            let (from, to) = (self.image.symbol(from), self.image.symbol(to));
+            instructions(memory, from, to)
+        };
         let gate = Gate {
-            places,
-            unmade: place("geryon_unmade"),
+            places: [
+                places("geryon_blocking_end", "geryon_flight_returned"),
+                places("geryon_flight_end", "geryon_flight_end_returned"),
+            ],
+            unmade: self.image.symbol("geryon_unmade"),
+            image: self.image.range(),
         };
         for regs in t.bodies.values() {
             let at = regs.gs_base.wrapping_sub(BLOCKS_BASE);
@@ -292,7 +362,7 @@ mod tests {
         assert_eq!(result(flight::SUMMED, 13, 0, [5, 105]), Ok(Some(200)));
     }
 
-    fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, NotesDiffer> {
+    fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, Unclear> {
         let noted = Noted {
             state,
             results: notes,
@@ -300,13 +370,16 @@ mod tests {
             total: 200,
         };
         let at = Registers { rip, rcx: 7, rax };
-        GATE.result(noted, at, 0)
+        gate().result(noted, at, 0)
     }
 
-    const GATE: Gate = Gate {
-        places: [[10, 12], [20, 22]],
-        unmade: 40,
-    };
+    fn gate() -> Gate {
+        Gate {
+            places: [vec![10, 12], vec![20, 22]],
+            unmade: 40,
+            image: 1..50,
+        }
+    }
     const NONE: [u64; 2] = [NOTHING; 2];
 
     #[test]
@@ -335,9 +408,36 @@ mod tests {
             rcx: 10,
             rax: 5,
         };
-        assert_eq!(GATE.result(noted, at, 0), Ok(Some(5)));
+        assert_eq!(gate().result(noted, at, 0), Ok(Some(5)));
         let at = Registers { rip: 40, ..at };
-        assert_eq!(GATE.result(noted, at, 0), Ok(None));
+        assert_eq!(gate().result(noted, at, 0), Ok(None));
+    }
+
+    #[test]
+    fn who_was_sent_through_other_code_has_no_result_any_more() {
+        const READ: u32 = libc::SYS_read as u32;
+        let noted = Noted {
+            state: flight::BEGUN,
+            results: NONE,
+            done: 0,
+            total: 0,
+        };
+        // In the middle of an instruction, or elsewhere in the agent.
+        for rip in [11, 30] {
+            let at = Registers {
+                rip,
+                rcx: 10,
+                rax: 5,
+            };
+            assert_eq!(gate().result(noted, at, READ), Err(Unclear));
+            assert_eq!(gate().result(noted, at, libc::SYS_futex as u32), Ok(None));
+            let logged = Noted {
+                state: flight::RETURNED,
+                results: [7, 7],
+                ..noted
+            };
+            assert_eq!(gate().result(logged, at, READ), Ok(Some(7)));
+        }
     }
 
     #[test]
@@ -351,7 +451,7 @@ mod tests {
     fn one_note_or_the_state_may_be_wrong() {
         assert_eq!(result(flight::RETURNED, 99, 5, [NOTHING, 7]), Ok(Some(7)));
         assert_eq!(result(flight::BEGUN, 99, 5, [7, 7]), Ok(Some(7)));
-        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(NotesDiffer));
+        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(Unclear));
     }
 
     #[test]
