@@ -212,11 +212,12 @@ pub fn complete_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done
     if !matches!(nr, WRITE | SENDTO) {
         return done;
     }
-    while done > 0 && (done as u64) < args[2] {
+    // A handler that waits has a short count to see.
+    while done > 0 && (done as u64) < args[2] && !raise::pending(b) {
         let more = write_part(b, nr, args, checked, done);
         if more > 0 {
             done += more;
-        } else if !(more == -4 || outcome::is_interrupted(more)) || raise::pending(b) {
+        } else if !(more == -4 || outcome::is_interrupted(more)) {
             break;
         }
     }

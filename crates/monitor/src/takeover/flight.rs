@@ -70,20 +70,19 @@ impl Gate {
         at.rip != self.unmade && self.places.iter().any(by_place)
     }
 
-    /// The result of the call that was under way, if it has had an effect.
+    /// What the call that was under way has returned, if it has.
     ///
     /// # Errors
     /// Its two notes differ.
-    fn result(self, noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, NotesDiffer> {
-        let result = match noted.state {
+    fn returned(self, noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, NotesDiffer> {
+        Ok(match noted.state {
             flight::BEGUN if self.is_behind(at) => Some(at.rax),
             flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
             flight::FINISHING => Some(noted.sum(self.is_behind(at).then_some(at.rax), nr)),
             flight::FINISHED => Some(noted.sum(outcome::noted(noted.results)?, nr)),
             flight::SUMMED => Some(noted.total as i64),
             _ => None,
-        };
-        Ok(result.filter(|r| has_effect(nr, *r)))
+        })
     }
 }
 
@@ -95,11 +94,19 @@ impl Noted {
     }
 }
 
+/// Nobody is left who reads what was to be written.
+fn is_broken_pipe(result: i64) -> bool {
+    result == -i64::from(libc::EPIPE)
+}
+
 /// Does this result say that the call was made, and not interrupted before it had done anything?
 fn has_effect(nr: u32, result: i64) -> bool {
     !outcome::is_unmade(result as u64)
         && !outcome::is_interrupted(result)
         && result != -i64::from(libc::EINTR)
+        // Its signal was lost with the thread, unless it is blocked, ignored or not wanted: who makes the
+        // call again gets both.
+        && !is_broken_pipe(result)
         // What was one of these before a bit of it was flipped.
         && outcome::is_plausible(u64::from(nr), result)
 }
@@ -155,10 +162,11 @@ impl Monitor {
                 rcx: regs.rcx,
                 rax: regs.rax as i64,
             };
-            let Ok(result) = gate.result(noted, at, nr) else {
+            let Ok(returned) = gate.returned(noted, at, nr) else {
                 unclear = true;
                 continue;
             };
+            let result = returned.filter(|r| has_effect(nr, *r));
             // That a child died which was killed with it is nothing that has happened.
             let result = result.filter(|r| {
                 let child = waited_for(nr, *r, word(block_field!(frame)), memory);
@@ -177,7 +185,11 @@ impl Monitor {
                 let forks = memory.word(private_field!(forks)).unwrap_or(0);
                 child = Some((forks.wrapping_sub(1), c.result as Pid));
             }
-            let signals = pending(memory, slot);
+            let mut signals = pending(memory, slot);
+            if returned.is_some_and(is_broken_pipe) {
+                // It comes again with the call.
+                signals.retain(|info| info[0] as i32 != libc::SIGPIPE);
+            }
             // It had itself been given a result, and has not made it its own.
             let unused = word(block_field!(given)) as u32 != 0;
             if !unused {
@@ -299,8 +311,12 @@ mod tests {
             done: 100,
             total: 200,
         };
-        let at = Registers { rip, rcx: 7, rax };
-        GATE.result(noted, at, 0)
+        effect(noted, Registers { rip, rcx: 7, rax })
+    }
+
+    fn effect(noted: Noted, at: Registers) -> Result<Option<i64>, NotesDiffer> {
+        let returned = GATE.returned(noted, at, 0)?;
+        Ok(returned.filter(|r| has_effect(0, *r)))
     }
 
     const GATE: Gate = Gate {
@@ -335,9 +351,9 @@ mod tests {
             rcx: 10,
             rax: 5,
         };
-        assert_eq!(GATE.result(noted, at, 0), Ok(Some(5)));
+        assert_eq!(effect(noted, at), Ok(Some(5)));
         let at = Registers { rip: 40, ..at };
-        assert_eq!(GATE.result(noted, at, 0), Ok(None));
+        assert_eq!(effect(noted, at), Ok(None));
     }
 
     #[test]
@@ -352,6 +368,15 @@ mod tests {
         assert_eq!(result(flight::RETURNED, 99, 5, [NOTHING, 7]), Ok(Some(7)));
         assert_eq!(result(flight::BEGUN, 99, 5, [7, 7]), Ok(Some(7)));
         assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(NotesDiffer));
+    }
+
+    #[test]
+    fn a_broken_pipe_is_found_again() {
+        assert_eq!(result(flight::BEGUN, 10, -32, NONE), Ok(None));
+        let notes = [-32i64 as u64; 2];
+        assert_eq!(result(flight::LOGGING, 99, 5, notes), Ok(None));
+        // What was written before it was found is out.
+        assert_eq!(result(flight::FINISHING, 10, -32, NONE), Ok(Some(100)));
     }
 
     #[test]
