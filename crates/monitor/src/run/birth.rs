@@ -3,7 +3,7 @@
 use crate::private_field;
 use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use geryon_abi::layout::role;
 use geryon_tracee::{Pid, Stopped, kill};
 use std::sync::atomic::Ordering;
@@ -67,8 +67,10 @@ impl Monitor {
         sequence: u64,
         path_at: u64,
     ) -> Result<Option<i64>> {
-        let Some((parent, replica)) = self.processes.get(&pid).and_then(|p| p.parent) else {
-            return Ok(Some(-1));
+        let newborn = self.processes.get(&pid).filter(|p| p.group.is_none());
+        let Some((parent, replica)) = newborn.and_then(|p| p.parent) else {
+            // Its descriptors may be the leader's: it must not close them.
+            bail!("it takes itself for its child");
         };
         let next = self.next_group;
         // The parent may have exited, or gone to another program, before its child came here.
