@@ -130,7 +130,8 @@ pub mod rpc {
     /// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo).
     pub const DELIVER: u64 = BASE + 3;
     /// Forked child starts: (sequence number of the fork in its parent, where to write the path of the
-    /// new group's segment); answers 1 in the leader, 0 in a follower, once its leader has come.
+    /// new group's segment); answers 1 in the leader (2: it fetches its parent's leader's descriptors
+    /// first), 0 in a follower, once its leader has come.
     pub const CHILD: u64 = BASE + 4;
     /// A vfork's child, in its parent's memory, starts: (slot).
     pub const VFORKED: u64 = BASE + 9;

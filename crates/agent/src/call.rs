@@ -271,6 +271,13 @@ pub fn take_off(mut b: Here, nr: u16, digest: u64) {
     b.flight.store(flight::BEGUN, Ordering::Release);
 }
 
+/// A call has been made by other ways than the gate's: who takes over next finds its result.
+pub fn made(mut b: Here, nr: u16, digest: u64, result: i64) {
+    take_off(b, nr, digest);
+    b.flight_result = [result as u64; 2];
+    b.flight.store(flight::RETURNED, Ordering::Release);
+}
+
 /// Calls that answer at once, whatever happens: the watchdog need not know of them, and in serial
 /// order the thread keeps its turn. (A thread that wakes others with each row that it has done would
 /// otherwise hand its turn to and fro with each.)

@@ -144,7 +144,10 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
     let shown = match first {
         Some(_) => crate::log::get_ahead(b) as i64,
         // Its predecessor's child, or if there was none, its own.
-        None => promotion::given(b, row, &frame.args(), call::CONFIRMED).unwrap_or(own),
+        None => promotion::given(b, row, &frame.args(), call::CONFIRMED).unwrap_or_else(|| {
+            call::made(b, row.nr, call::CONFIRMED, own);
+            own
+        }),
     };
     if shown > 0 && own > 0 {
         if shown != own {
@@ -171,7 +174,6 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     alone();
     p.forks = 0;
     p.file_maps = 0;
-    p.shares_files = 0;
     for c in CHILDREN
         .iter()
         .take(CHILDREN_HIGH.load(Ordering::Relaxed) as usize)
@@ -181,13 +183,22 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     CHILDREN_HIGH.store(0, Ordering::Relaxed);
     p.own_pid = real(NR_GETPID, [0; 6]) as u32;
     let mut path = [0u8; 64];
-    match rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0) {
+    // The monitor looks whether its parent had descriptors of its own.
+    let answer = rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0);
+    p.shares_files = 0;
+    match answer {
         0 => {
             // This copy of the descriptor table would keep pipes open that the program closes.
             real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
         }
         // Its parent may have followed when it was forked.
         1 => p.role = role::LEADER,
+        // Without descriptors of its own: this process is to have those of the leader that was lost.
+        2 => {
+            p.role = role::LEADER;
+            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+            crate::files::inherit();
+        }
         _ => {
             real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
         }

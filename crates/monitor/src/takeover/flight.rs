@@ -114,7 +114,7 @@ fn has_effect(nr: u32, result: i64) -> bool {
 impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
     pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
-        let (mut child, mut unclear) = (None, false);
+        let mut unclear = false;
         let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
@@ -172,19 +172,17 @@ impl Monitor {
                 let child = waited_for(nr, *r, word(block_field!(frame)), memory);
                 child.is_none_or(|c| !self.deposed.contains(&c))
             });
+            // A fork whose child was lost before it said who it is was not made.
+            let forked = forks(nr, word(block_field!(frame)), memory);
+            let result = result.filter(|r| {
+                forked.is_none_or(|sequence| g.names.get(&sequence) == Some(&(*r as Pid)))
+            });
             let call = result.map(|result| Call {
                 nr,
                 digest: word(block_field!(flight_digest)),
                 result,
                 written: word(block_field!(flight_written)),
             });
-            if let Some(c) = call
-                && matches!(i64::from(c.nr), libc::SYS_fork | libc::SYS_clone)
-                && c.result > 0
-            {
-                let forks = memory.word(private_field!(forks)).unwrap_or(0);
-                child = Some((forks.wrapping_sub(1), c.result as Pid));
-            }
             let mut signals = pending(memory, slot);
             if returned.is_some_and(is_broken_pipe) {
                 // It comes again with the call.
@@ -206,9 +204,6 @@ impl Monitor {
         }
         if unclear {
             self.give_up("stopped: nobody knows what the lost leader's last call has returned");
-        }
-        if let Some((sequence, shown)) = child {
-            self.name_child(id, sequence, shown);
         }
     }
 
@@ -253,6 +248,18 @@ impl Monitor {
         }
         Ok(true)
     }
+}
+
+/// The number of the fork that the call is; None: it is none.
+fn forks(nr: u32, frame: u64, memory: &RemoteMemory) -> Option<u64> {
+    let of_clone = || memory.word(frame + offset_of!(Frame, rdi) as u64);
+    let is_fork = match i64::from(nr) {
+        libc::SYS_fork => true,
+        libc::SYS_clone => of_clone().ok()? & libc::CLONE_VM as u64 == 0,
+        _ => false,
+    };
+    let made = memory.word(private_field!(forks)).ok()?;
+    is_fork.then(|| made.wrapping_sub(1))
 }
 
 /// The child that a wait has returned.
