@@ -158,15 +158,26 @@ impl Monitor {
         self.unconfine(successor);
         self.replicas[replica].dropped = true;
         self.journal.tell(&Event::Dropped { replica });
+        // What the program ends itself ends so.
+        let ends = |p: &Process| {
+            let g = p.group.and_then(|g| self.groups.get(&g));
+            g.is_some_and(|g| g.leader == replica && g.ending)
+        };
         let pids: Vec<Pid> = self
             .processes
             .iter()
             .filter(|(_, p)| p.replica == replica && (p.group.is_some() || p.parent.is_some()))
+            .filter(|(_, p)| !ends(p))
             .map(|(p, _)| *p)
             .collect();
         let (mut unled, mut over) = (Vec::new(), Vec::new());
         for (id, g) in &mut self.groups {
-            let former = g.leader_pid().filter(|_| g.leader == replica && !g.ending);
+            let ended = g.members[replica].end.is_some();
+            if g.leader == replica && (g.ending || ended) {
+                // All that there is to do is in the log.
+                continue;
+            }
+            let former = g.leader_pid().filter(|_| g.leader == replica);
             g.forget(replica);
             g.segment.header().taken_over.store(1, Ordering::SeqCst);
             if g.leader != replica {
