@@ -157,8 +157,10 @@ pub mod rpc {
     pub const REAP: u64 = BASE + 14;
     /// The pair of sleeping replicas is in the way: (see [`super::outdated`]).
     pub const OUTDATED: u64 = BASE + 15;
+    /// A new leader has not waited for this child yet: (its id as the program knows it).
+    pub const UNREAPED: u64 = BASE + 16;
     /// One past the last.
-    pub const END: u64 = BASE + 16;
+    pub const END: u64 = BASE + 17;
 }
 
 /// How much the sleeping replicas (a checkpoint) are in the way.

@@ -70,6 +70,18 @@ fn disown(shown: u32) -> Option<u32> {
     })
 }
 
+/// New leader: tell the monitor which children are still to be waited for. The former leader's kernel may
+/// have given one to a wait that is not in the log.
+pub fn tell_children() {
+    let high = CHILDREN_HIGH.load(Ordering::Acquire) as usize;
+    for child in CHILDREN.iter().take(high) {
+        let shown = child.load(Ordering::Acquire) >> 32;
+        if shown != 0 {
+            rpc(number::UNREAPED, shown, 0, 0);
+        }
+    }
+}
+
 /// vfork, and clone with CLONE_VM | CLONE_VFORK (posix_spawn): the child runs in its parent's
 /// memory, on a slot of its own in the parent's log, until it execs or exits; the parent waits.
 pub fn vfork(frame: &mut Frame, row: &'static Row) {
@@ -337,7 +349,7 @@ fn expect_wait(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(u6
 }
 
 /// The id of the child that this successful wait has reaped, or 0.
-fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
+pub fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
     if nr == NR_WAITID {
         const WNOWAIT: u64 = 0x100_0000;
         if args[2] == 0 || args[3] & WNOWAIT != 0 {

@@ -154,7 +154,7 @@ impl Monitor {
         let Some(successor) = self.successor(replica) else {
             return self.give_up("stopped: nobody is left who could lead");
         };
-        self.forget_reaped(replica);
+        self.doubt_reaped(replica);
         self.unconfine(successor);
         self.replicas[replica].dropped = true;
         self.journal.tell(&Event::Dropped { replica });
@@ -364,6 +364,7 @@ impl Monitor {
         }
         if !t.told {
             t.told = true;
+            self.forget_reaped(id);
             self.journal.tell(&Event::Promoted {
                 replica: t.successor,
                 pid,

@@ -39,6 +39,9 @@ impl Monitor {
             None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
         }
+        if let Some((id, _)) = p.parent {
+            self.fewer_children(id);
+        }
     }
 
     /// A leader's child has ended before it could say who it is: nobody could take over from it, but from
