@@ -15,6 +15,7 @@ mod children;
 mod cut;
 mod flight;
 mod quiet;
+mod spoilt;
 mod undo;
 
 pub use children::Ended;

@@ -1,6 +1,6 @@
 //! What a leader's threads had under way when it was lost: done or not, and with which result.
 
-use super::Takeover;
+use super::{Takeover, spoilt};
 use crate::state::{GroupId, Monitor};
 use crate::{block_field, private_field};
 use anyhow::Result;
@@ -70,6 +70,11 @@ impl Gate {
         at.rip != self.unmade && self.places.iter().any(by_place)
     }
 
+    /// Was the call made, and found to have other arguments than it was begun with?
+    fn was_spoilt(self, at: Registers) -> bool {
+        at.rip == self.unmade && at.rcx == self.places[0][0]
+    }
+
     /// What the call that was under way has returned, if it has.
     ///
     /// # Errors
@@ -114,7 +119,7 @@ fn has_effect(nr: u32, result: i64) -> bool {
 impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
     pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
-        let mut unclear = false;
+        let (mut unclear, mut lost) = (false, None);
         let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
@@ -162,10 +167,24 @@ impl Monitor {
                 rcx: regs.rcx,
                 rax: regs.rax as i64,
             };
-            let Ok(returned) = gate.returned(noted, at, nr) else {
+            let Ok(mut returned) = gate.returned(noted, at, nr) else {
                 unclear = true;
                 continue;
             };
+            if noted.state == flight::BEGUN && gate.was_spoilt(at) && has_effect(nr, at.rax) {
+                let seen = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
+                // Where the gate has them from.
+                let asked = memory.words(regs.rbx);
+                let row = geryon_abi::table::row(u64::from(nr));
+                let (Some(row), Ok(asked)) = (row, asked) else {
+                    unclear = true;
+                    continue;
+                };
+                match spoilt::result(row, &asked, &seen, at.rax) {
+                    Ok(result) => returned = result,
+                    Err(spoilt::Lost) => lost = Some(row.name),
+                }
+            }
             let result = returned.filter(|r| has_effect(nr, *r));
             // That a child died which was killed with it is nothing that has happened.
             let result = result.filter(|r| {
@@ -201,6 +220,11 @@ impl Monitor {
                     signals,
                 });
             }
+        }
+        if let Some(call) = lost {
+            self.give_up(&format!(
+                "stopped: the arguments of the lost leader's last call ({call}) had changed, and what it has taken cannot be given back"
+            ));
         }
         if unclear {
             self.give_up("stopped: nobody knows what the lost leader's last call has returned");
