@@ -3,8 +3,8 @@
 // deterministic
 // Proves: a child that forks a writer and a reader, whose pipe breaks when the
 // reader has enough, round after round: every process is waited for by the id
-// that fork has shown, none has a descriptor too few or too many, and a handled
-// SIGPIPE comes once. Tests of recovery kill replicas meanwhile.
+// that fork has shown and once, none has a descriptor too few or too many or another
+// directory, and a handled SIGPIPE comes once. Tests of recovery kill replicas meanwhile.
 #include "guest.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -64,7 +64,8 @@ static int reads(int from, int to) {
 // In a process of its own: the descriptors that it opens its parent does not have.
 static int leads_two(int to, int round) {
   int p[2];
-  CHECK(pipe(p) == 0);
+  char where[100];
+  CHECK(chdir("/proc") == 0 && pipe(p) == 0);
   pid_t writer = fork();
   CHECK(writer >= 0);
   if (writer == 0) {
@@ -80,6 +81,7 @@ static int leads_two(int to, int round) {
   await(writer, 4);
   await(reader, 5);
   alone();
+  CHECK(getcwd(where, sizeof where) && strcmp(where, "/proc") == 0);
   return 6;
 }
 
