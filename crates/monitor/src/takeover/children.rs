@@ -18,7 +18,7 @@ pub struct Ended {
     end: End,
     /// Its parent was told by a signal.
     told: bool,
-    /// The kernel of a leader that was lost knows it no more; whether the log says so is yet to be seen.
+    /// A leader has waited for it; if it is lost, whether the log says so is yet to be seen.
     reaped: bool,
 }
 
@@ -89,7 +89,7 @@ impl Monitor {
         let mut news = self
             .ended
             .iter_mut()
-            .filter(|e| e.name.parent == shown && !e.told);
+            .filter(|e| e.name.parent == shown && !e.told && !e.reaped);
         let last = news.next_back()?;
         last.told = true;
         let info = last.siginfo();
@@ -160,7 +160,14 @@ impl Monitor {
         if let Some(i) = self.ended.iter().position(found) {
             let e = self.ended[i];
             if words[2] == 0 {
-                self.ended.remove(i);
+                // Kept as long as the wait may be lost with its leader before it is logged.
+                self.ended[i].reaped = true;
+                let reaped = |e: &Ended| e.reaped && e.name.parent == own;
+                if self.ended.iter().filter(|e| reaped(e)).count() > MANY
+                    && let Some(oldest) = self.ended.iter().position(reaped)
+                {
+                    self.ended.remove(oldest);
+                }
             }
             let m = self.memory(pid)?;
             m.set_word(at + offset_of!(Reap, status) as u64, e.status())?;
