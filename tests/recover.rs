@@ -64,6 +64,7 @@ fn killed_replicas_are_replaced() {
     let blocked = blocked(&folders, 64, 40);
     try_case(&blocked, "blocked, two", two, &folders, &mut verdicts);
     try_case(&memory(&folders), "memory", OFTEN, &folders, &mut verdicts);
+    try_case(&tree(&folders), "tree", OFTEN, &folders, &mut verdicts);
     verdicts.finish();
 }
 
@@ -172,6 +173,16 @@ fn blocked(folders: &Folders, threads: u32, rounds: u32) -> Case {
             rounds.to_string(),
         ],
         check: "tail -1 stdout | grep -qx 'GUEST-OK recover_blocked'",
+    }
+}
+
+/// Processes that fork processes, all the time.
+fn tree(folders: &Folders) -> Case {
+    let guest = built("recover_tree", &folders.guests);
+    Case {
+        name: "tree",
+        argv: vec![guest.to_string_lossy().into_owned(), "120".into()],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_tree'",
     }
 }
 

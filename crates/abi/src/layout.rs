@@ -130,7 +130,8 @@ pub mod rpc {
     /// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo).
     pub const DELIVER: u64 = BASE + 3;
     /// Forked child starts: (sequence number of the fork in its parent, where to write the path of the
-    /// new group's segment); answers 1 in the leader, 0 in a follower, once its leader has come.
+    /// new group's segment); answers 1 in the leader (2: it fetches its parent's leader's descriptors
+    /// first), 0 in a follower, once its leader has come.
     pub const CHILD: u64 = BASE + 4;
     /// A vfork's child, in its parent's memory, starts: (slot).
     pub const VFORKED: u64 = BASE + 9;
@@ -156,8 +157,10 @@ pub mod rpc {
     pub const REAP: u64 = BASE + 14;
     /// The pair of sleeping replicas is in the way: (see [`super::outdated`]).
     pub const OUTDATED: u64 = BASE + 15;
+    /// A new leader has not waited for this child yet: (its id as the program knows it).
+    pub const UNREAPED: u64 = BASE + 16;
     /// One past the last.
-    pub const END: u64 = BASE + 16;
+    pub const END: u64 = BASE + 17;
 }
 
 /// How much the sleeping replicas (a checkpoint) are in the way.

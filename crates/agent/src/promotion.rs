@@ -36,6 +36,7 @@ fn prepare() -> bool {
         // Nobody is inside a section: what a copied process shows of that is its source's.
         crate::clock::reset_locks();
         crate::files::inherit();
+        crate::process::tell_children();
         crate::timer::arm();
         if crate::serial::active() {
             crate::serial::promoted();

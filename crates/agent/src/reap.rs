@@ -27,6 +27,9 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         if serial {
             crate::serial::acquire(b);
         }
+        if result >= 0 {
+            forget(crate::process::gone_child(row.nr as u64, &args, result));
+        }
         return result;
     }
     let (which, id, options) = if row.nr == NR_WAIT4 {
@@ -69,6 +72,19 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         if raise::pending(b) && (slept == -4 || (-516..=-512).contains(&slept)) {
             return RESTARTS;
         }
+    }
+}
+
+/// The former leader has waited for this child, if any.
+fn forget(child: u32) {
+    if child != 0 {
+        let mut reap = Reap {
+            which: P_PID,
+            id: child as u64,
+            keep: 0,
+            status: 0,
+        };
+        rpc(number::REAP, &raw mut reap as u64, 0, 0);
     }
 }
 

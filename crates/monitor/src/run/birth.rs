@@ -3,28 +3,32 @@
 use crate::private_field;
 use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
-use anyhow::Result;
+use crate::takeover::Takeover;
+use anyhow::{Result, bail};
 use geryon_abi::layout::role;
 use geryon_tracee::{Pid, Stopped, kill};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 impl Monitor {
-    /// A thread has made another one, or a process.
-    pub(super) fn on_birth(&mut self, creator: Pid) -> Result<()> {
+    /// A thread has made another one, or a process. One that leads and has forked goes on when its child
+    /// has said who it is: a fork that was logged has a child that can be taken over from, and one whose
+    /// child was lost before that was not made.
+    pub(super) fn on_birth(&mut self, creator: Pid, borrows: bool) -> Result<()> {
         let new = Stopped(creator).event_message()? as Pid;
         let is_process = tgid_of(new).is_none_or(|t| t == new);
         let creator_pid = self.threads[&creator].pid;
+        let mut stays = false;
         if is_process {
             self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
-            if let Some((id, replica)) = parent
-                && self.leads(id, replica)
-            {
-                let forks = self.memory(creator_pid)?.word(private_field!(forks))?;
-                self.name_child(id, forks.wrapping_sub(1), new);
-            }
+            stays = !borrows
+                && self.options.replicas > 1
+                && parent.is_some_and(|(id, replica)| self.leads(id, replica))
+                && !self.follows(creator_pid);
             let process = Process {
                 parent,
+                creator: stays.then_some(creator),
                 ..Process::new(parent.map_or(0, |p| p.1))
             };
             self.processes.insert(new, process);
@@ -39,14 +43,28 @@ impl Monitor {
             self.arm(new);
             Stopped(new).resume(0).ok();
         }
-        Stopped(creator).resume(0)?;
+        if !stays {
+            Stopped(creator).resume(0)?;
+        }
         Ok(())
     }
 
-    /// The program has been told this id of a child that it has forked, or will be.
-    pub(crate) fn name_child(&mut self, id: GroupId, sequence: u64, shown: Pid) {
-        if let Some(g) = self.groups.get_mut(&id) {
-            g.names.insert(sequence, shown);
+    /// Does its agent follow, or did its parent's when it was forked?
+    fn follows(&mut self, pid: Pid) -> bool {
+        self.private_half(pid, private_field!(role)) == role::FOLLOWER
+    }
+
+    /// A word of what its agent knows of itself; 0 when it is gone.
+    fn private_half(&mut self, pid: Pid, field: u64) -> u32 {
+        let word = self.memory(pid).and_then(|m| Ok(m.word(field)?));
+        word.map_or(0, |w| w as u32)
+    }
+
+    /// A forked process has said who it is, or has ended before that: who made it goes on.
+    pub(super) fn release_creator(process: &mut Process) {
+        if let Some(creator) = process.creator.take() {
+            // One that was killed meanwhile reports its end.
+            Stopped(creator).resume(0).ok();
         }
     }
 
@@ -67,16 +85,13 @@ impl Monitor {
         sequence: u64,
         path_at: u64,
     ) -> Result<Option<i64>> {
-        let Some((parent, replica)) = self.processes.get(&pid).and_then(|p| p.parent) else {
-            return Ok(Some(-1));
+        let newborn = self.processes.get(&pid).filter(|p| p.group.is_none());
+        let Some((parent, replica)) = newborn.and_then(|p| p.parent) else {
+            // Its descriptors may be the leader's: it must not close them.
+            bail!("it takes itself for its child");
         };
         let next = self.next_group;
-        // The parent may have exited, or gone to another program, before its child came here.
-        let pg = match self.groups.get_mut(&parent) {
-            None => self.retired.get_mut(&parent),
-            living => living,
-        };
-        let Some(pg) = pg else {
+        let Some(pg) = parent_group(&mut self.groups, &mut self.retired, parent) else {
             return Ok(Some(-1));
         };
         if pg.members[replica].pid.is_none() && pg.members[replica].end.is_none() {
@@ -86,8 +101,6 @@ impl Monitor {
         }
         let n = pg.members.len();
         let leader = pg.leader;
-        let parent_name = pg.name.shown;
-        let shown = pg.names.get(&sequence).copied().unwrap_or(pid);
         let alive = pg.segment.header().alive.load(Ordering::Acquire);
         let areas = pg.areas.inherited();
         let id = *pg.children.entry(sequence).or_insert(next);
@@ -104,12 +117,6 @@ impl Monitor {
         };
         g.members[replica].pid = Some(pid);
         if replica == g.leader {
-            if g.name.shown == 0 {
-                g.name = Name {
-                    shown,
-                    parent: parent_name,
-                };
-            }
             g.segment
                 .header()
                 .leader_pid
@@ -122,6 +129,7 @@ impl Monitor {
         self.memory(pid)?.write(path_at, &path)?;
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
+            Monitor::release_creator(p);
         }
         if late {
             kill(pid, libc::SIGKILL);
@@ -135,31 +143,70 @@ impl Monitor {
             g.early.push(pid);
             return Ok(None);
         }
-        let leads = replica == g.leader;
-        if leads {
-            self.refuse_naked(pid);
-            self.answer_early(id);
+        if replica != g.leader {
+            return Ok(Some(0));
         }
-        Ok(Some(leads.into()))
+        let answer = self.first_role(id, pid);
+        self.answer_early(id);
+        Ok(Some(answer))
     }
 }
 
 impl Monitor {
-    /// A process that leads from its birth on, but whose parent followed without descriptors of its own
-    /// when it forked it, has none either.
-    fn refuse_naked(&mut self, pid: Pid) {
+    /// A forked process leads its group, unless one did before that was lost: it is what the program calls
+    /// the child.
+    fn name_leader(&mut self, id: GroupId, pid: Pid) {
         let parent = self.processes.get(&pid).and_then(|p| p.parent);
-        let parent = parent.and_then(|(g, r)| self.groups.get(&g)?.members[r].pid);
-        let mut follows = |p: Pid, field: u64| {
-            let word = self.memory(p).and_then(|m| Ok(m.word(field)?));
-            word.map_or(0, |w| w as u32)
+        let Some(pg) =
+            parent.and_then(|(g, _)| parent_group(&mut self.groups, &mut self.retired, g))
+        else {
+            return;
         };
-        let followed = follows(pid, private_field!(role)) == role::FOLLOWER;
-        if followed && parent.is_some_and(|p| follows(p, private_field!(shares_files)) == 0) {
+        if let Some((sequence, _)) = pg.children.iter().find(|(_, child)| **child == id) {
+            pg.names.entry(*sequence).or_insert(pid);
+        }
+        let parent = pg.name.shown;
+        if let Some(g) = self.groups.get_mut(&id)
+            && g.name.shown == 0
+        {
+            g.name = Name { shown: pid, parent };
+        }
+    }
+
+    /// What a forked process is answered whose replica leads, see `rpc::CHILD`.
+    fn first_role(&mut self, id: GroupId, pid: Pid) -> i64 {
+        self.name_leader(id, pid);
+        if self.groups.get(&id).is_some_and(|g| g.takeover.is_some()) {
+            // The lost leader's child had come before it: it follows, and is asked to lead.
+            return 0;
+        }
+        if !self.follows(pid) || self.private_half(pid, private_field!(shares_files)) != 0 {
+            // Its parent had all descriptors.
+            return 1;
+        }
+        // The lost leader stands where it was about to fork, with the descriptors of that moment.
+        let parent = self.processes.get(&pid).and_then(|p| p.parent);
+        let pg = parent.and_then(|(g, _)| parent_group(&mut self.groups, &mut self.retired, g));
+        let former = pg.and_then(|g| g.takeover.as_ref().map(Takeover::former_pid));
+        if former.is_none() {
             self.give_up(
-                "stopped: a leader was lost while a process that it had forked forked another one, \
-                 which is not supported yet; run the program again",
+                "stopped: nothing is left of a lost leader, whose child lacks its descriptors; \
+                 run the program again",
             );
+        }
+        if let Some(g) = self.groups.get_mut(&id) {
+            g.heir_of = former;
+        }
+        2
+    }
+
+    /// It has all of its predecessor's descriptors.
+    pub(super) fn has_inherited(&mut self, pid: Pid) {
+        if let Some((id, _)) = self.membership(pid)
+            && let Some(g) = self.groups.get_mut(&id)
+        {
+            g.heir_of = None;
+            self.forget_retired();
         }
     }
 
@@ -170,20 +217,30 @@ impl Monitor {
         };
         let leader = g.leader_pid();
         let early = std::mem::take(&mut g.early);
-        if let Some(l) = leader.filter(|l| early.contains(l)) {
-            self.refuse_naked(l);
-        }
         for pid in early {
             let tracee = Stopped(pid);
             // One that was killed meanwhile reports its end.
             let Ok(mut regs) = tracee.regs() else {
                 continue;
             };
-            let leads = leader == Some(pid);
-            let _ = super::rpc::answer(tracee, &mut regs, leads.into());
+            let role = match leader {
+                Some(l) if l == pid => self.first_role(id, pid),
+                _ => 0,
+            };
+            let _ = super::rpc::answer(tracee, &mut regs, role);
             let _ = tracee.resume(0);
         }
     }
+}
+
+/// The group of a process that has forked: it may have exited, or gone to another program, before its
+/// child comes.
+fn parent_group<'a>(
+    groups: &'a mut HashMap<GroupId, Group>,
+    retired: &'a mut HashMap<GroupId, Group>,
+    id: GroupId,
+) -> Option<&'a mut Group> {
+    groups.get_mut(&id).or_else(|| retired.get_mut(&id))
 }
 
 /// The process that a thread belongs to.

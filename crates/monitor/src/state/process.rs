@@ -33,6 +33,8 @@ pub struct Process {
     pub memory: Option<RemoteMemory>,
     /// Group and replica of the process that forked it.
     pub parent: Option<(GroupId, usize)>,
+    /// The leader's thread that has forked it, and stands still until it has said who it is.
+    pub creator: Option<Pid>,
     /// Number of threads.
     pub threads: usize,
     /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
@@ -49,6 +51,7 @@ impl Process {
             replica,
             memory: None,
             parent: None,
+            creator: None,
             threads: 1,
             guest: None,
             dying: false,

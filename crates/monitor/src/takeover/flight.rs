@@ -1,6 +1,6 @@
 //! What a leader's threads had under way when it was lost: done or not, and with which result.
 
-use super::Takeover;
+use super::{Takeover, spoilt};
 use crate::state::{GroupId, Monitor};
 use crate::{block_field, private_field};
 use anyhow::Result;
@@ -60,13 +60,13 @@ struct Gate {
     image: Range<u64>,
 }
 
-/// Has the call that was under way returned?
+/// Where a thread stands that had begun a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Returned {
-    /// Just now, with what rax holds.
-    Yes,
-    /// It has not, or its result was noted.
-    No,
+enum Stand {
+    /// Behind it: rax holds its result.
+    Behind,
+    /// Before it, or where its result was noted.
+    Elsewhere,
     /// The thread was sent elsewhere around its call, and has come through other code before it died.
     Unknown,
 }
@@ -93,41 +93,45 @@ impl Gate {
     /// The `syscall` instruction leaves its successor's address in rcx: a thread that a fault has sent
     /// out of the agent from there, and that has died at once, holds the result still. Within the agent
     /// it may have executed anything; and a call that a stop has taken it out of looks the same.
-    fn returned(&self, at: Registers) -> Returned {
+    fn stand(&self, at: Registers) -> Stand {
         if at.rip == self.unmade {
-            return Returned::No;
+            return Stand::Elsewhere;
         }
         if self.places.iter().any(|p| p.contains(&at.rip)) {
-            return Returned::Yes;
+            return Stand::Behind;
         }
         let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
         match (from_call, self.image.contains(&at.rip)) {
-            (true, false) => Returned::Yes,
-            (true, true) => Returned::Unknown,
-            (false, _) => Returned::No,
+            (true, false) => Stand::Behind,
+            (true, true) => Stand::Unknown,
+            (false, _) => Stand::Elsewhere,
         }
     }
 
-    /// The result of the call that was under way, if it has had an effect.
+    /// Was the call made, and found to have other arguments than it was begun with?
+    fn was_spoilt(&self, at: Registers) -> bool {
+        at.rip == self.unmade && self.places[0].first() == Some(&at.rcx)
+    }
+
+    /// What the call that was under way has returned, if it has.
     ///
     /// # Errors
     /// Its two notes differ, or nobody knows whether it was made.
-    fn result(&self, noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, Unclear> {
-        let returned = self.returned(at);
-        let now = (returned == Returned::Yes).then_some(at.rax);
+    fn returned(&self, noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, Unclear> {
+        let stand = self.stand(at);
+        let now = (stand == Stand::Behind).then_some(at.rax);
         let is_noted = noted.results != [outcome::NOTHING; 2];
-        if returned == Returned::Unknown && noted.waits_for_result() && !is_noted && matters(nr) {
+        if stand == Stand::Unknown && noted.waits_for_result() && !is_noted && matters(nr) {
             return Err(Unclear);
         }
-        let result = match noted.state {
+        Ok(match noted.state {
             flight::BEGUN if now.is_some() => now,
             flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
             flight::FINISHING => Some(noted.sum(now, nr)),
             flight::FINISHED => Some(noted.sum(outcome::noted(noted.results)?, nr)),
             flight::SUMMED => Some(noted.total as i64),
             _ => None,
-        };
-        Ok(result.filter(|r| has_effect(nr, *r)))
+        })
     }
 }
 
@@ -151,11 +155,19 @@ impl Noted {
     }
 }
 
+/// Nobody is left who reads what was to be written.
+fn is_broken_pipe(result: i64) -> bool {
+    result == -i64::from(libc::EPIPE)
+}
+
 /// Does this result say that the call was made, and not interrupted before it had done anything?
 fn has_effect(nr: u32, result: i64) -> bool {
     !outcome::is_unmade(result as u64)
         && !outcome::is_interrupted(result)
         && result != -i64::from(libc::EINTR)
+        // Its signal was lost with the thread, unless it is blocked, ignored or not wanted: who makes the
+        // call again gets both.
+        && !is_broken_pipe(result)
         // What was one of these before a bit of it was flipped.
         && outcome::is_plausible(u64::from(nr), result)
 }
@@ -180,7 +192,7 @@ fn instructions(memory: &RemoteMemory, from: u64, to: u64) -> Vec<u64> {
 impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
     pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
-        let (mut child, mut unclear) = (None, false);
+        let (mut unclear, mut lost) = (false, None);
         let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
@@ -225,14 +237,34 @@ impl Monitor {
                 rcx: regs.rcx,
                 rax: regs.rax as i64,
             };
-            let Ok(result) = gate.result(noted, at, nr) else {
+            let Ok(mut returned) = gate.returned(noted, at, nr) else {
                 unclear = true;
                 continue;
             };
+            if noted.state == flight::BEGUN && gate.was_spoilt(at) && has_effect(nr, at.rax) {
+                let seen = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
+                // Where the gate has them from.
+                let asked = memory.words(regs.rbx);
+                let row = geryon_abi::table::row(u64::from(nr));
+                let (Some(row), Ok(asked)) = (row, asked) else {
+                    unclear = true;
+                    continue;
+                };
+                match spoilt::result(row, &asked, &seen, at.rax) {
+                    Ok(result) => returned = result,
+                    Err(spoilt::Lost) => lost = Some(row.name),
+                }
+            }
+            let result = returned.filter(|r| has_effect(nr, *r));
             // That a child died which was killed with it is nothing that has happened.
             let result = result.filter(|r| {
                 let child = waited_for(nr, *r, word(block_field!(frame)), memory);
                 child.is_none_or(|c| !self.deposed.contains(&c))
+            });
+            // A fork whose child was lost before it said who it is was not made.
+            let forked = forks(nr, word(block_field!(frame)), memory);
+            let result = result.filter(|r| {
+                forked.is_none_or(|sequence| g.names.get(&sequence) == Some(&(*r as Pid)))
             });
             let call = result.map(|result| Call {
                 nr,
@@ -240,14 +272,11 @@ impl Monitor {
                 result,
                 written: word(block_field!(flight_written)),
             });
-            if let Some(c) = call
-                && matches!(i64::from(c.nr), libc::SYS_fork | libc::SYS_clone)
-                && c.result > 0
-            {
-                let forks = memory.word(private_field!(forks)).unwrap_or(0);
-                child = Some((forks.wrapping_sub(1), c.result as Pid));
+            let mut signals = pending(memory, slot);
+            if returned.is_some_and(is_broken_pipe) {
+                // It comes again with the call.
+                signals.retain(|info| info[0] as i32 != libc::SIGPIPE);
             }
-            let signals = pending(memory, slot);
             // It had itself been given a result, and has not made it its own.
             let unused = word(block_field!(given)) as u32 != 0;
             if !unused {
@@ -262,11 +291,13 @@ impl Monitor {
                 });
             }
         }
+        if let Some(call) = lost {
+            self.give_up(&format!(
+                "stopped: the arguments of the lost leader's last call ({call}) had changed, and what it has taken cannot be given back"
+            ));
+        }
         if unclear {
             self.give_up("stopped: nobody knows what the lost leader's last call has returned");
-        }
-        if let Some((sequence, shown)) = child {
-            self.name_child(id, sequence, shown);
         }
     }
 
@@ -311,6 +342,18 @@ impl Monitor {
         }
         Ok(true)
     }
+}
+
+/// The number of the fork that the call is; None: it is none.
+fn forks(nr: u32, frame: u64, memory: &RemoteMemory) -> Option<u64> {
+    let of_clone = || memory.word(frame + offset_of!(Frame, rdi) as u64);
+    let is_fork = match i64::from(nr) {
+        libc::SYS_fork => true,
+        libc::SYS_clone => of_clone().ok()? & libc::CLONE_VM as u64 == 0,
+        _ => false,
+    };
+    let made = memory.word(private_field!(forks)).ok()?;
+    is_fork.then(|| made.wrapping_sub(1))
 }
 
 /// The child that a wait has returned.
@@ -369,8 +412,12 @@ mod tests {
             done: 100,
             total: 200,
         };
-        let at = Registers { rip, rcx: 7, rax };
-        gate().result(noted, at, 0)
+        effect(noted, Registers { rip, rcx: 7, rax }, 0)
+    }
+
+    fn effect(noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, Unclear> {
+        let returned = gate().returned(noted, at, nr)?;
+        Ok(returned.filter(|r| has_effect(nr, *r)))
     }
 
     fn gate() -> Gate {
@@ -408,9 +455,9 @@ mod tests {
             rcx: 10,
             rax: 5,
         };
-        assert_eq!(gate().result(noted, at, 0), Ok(Some(5)));
+        assert_eq!(effect(noted, at, 0), Ok(Some(5)));
         let at = Registers { rip: 40, ..at };
-        assert_eq!(gate().result(noted, at, 0), Ok(None));
+        assert_eq!(effect(noted, at, 0), Ok(None));
     }
 
     #[test]
@@ -429,14 +476,14 @@ mod tests {
                 rcx: 10,
                 rax: 5,
             };
-            assert_eq!(gate().result(noted, at, READ), Err(Unclear));
-            assert_eq!(gate().result(noted, at, libc::SYS_futex as u32), Ok(None));
+            assert_eq!(effect(noted, at, READ), Err(Unclear));
+            assert_eq!(effect(noted, at, libc::SYS_futex as u32), Ok(None));
             let logged = Noted {
                 state: flight::RETURNED,
                 results: [7, 7],
                 ..noted
             };
-            assert_eq!(gate().result(logged, at, READ), Ok(Some(7)));
+            assert_eq!(effect(logged, at, READ), Ok(Some(7)));
         }
     }
 
@@ -452,6 +499,15 @@ mod tests {
         assert_eq!(result(flight::RETURNED, 99, 5, [NOTHING, 7]), Ok(Some(7)));
         assert_eq!(result(flight::BEGUN, 99, 5, [7, 7]), Ok(Some(7)));
         assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(Unclear));
+    }
+
+    #[test]
+    fn a_broken_pipe_is_found_again() {
+        assert_eq!(result(flight::BEGUN, 10, -32, NONE), Ok(None));
+        let notes = [-32i64 as u64; 2];
+        assert_eq!(result(flight::LOGGING, 99, 5, notes), Ok(None));
+        // What was written before it was found is out.
+        assert_eq!(result(flight::FINISHING, 10, -32, NONE), Ok(Some(100)));
     }
 
     #[test]
