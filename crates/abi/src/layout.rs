@@ -190,7 +190,8 @@ pub struct Block {
     pub interrupted_rsp: u64,
     /// Serial order, leader: 1 while this thread has the turn.
     pub has_turn: AtomicU32,
-    pad1: u32,
+    /// 1: its turn was taken away; it runs beside whoever has it until it takes one again.
+    pub robbed: AtomicU32,
     /// Serial order, follower: the position at which this thread last stood and waited.
     pub released: u64,
     /// Inside a hook: where on the user's stack one may push; 0 outside.
@@ -256,6 +257,16 @@ pub struct Block {
     pub given_result: u64,
     /// Digest of what it wrote; 0: not known.
     pub given_written: u64,
+    /// What this thread is about to do at `intent_at` in the log: the first word that it would log
+    /// (kind, number, hash of the object).
+    pub intent: u64,
+    /// The digest of what it is given, or the object's address.
+    pub intent_digest: u64,
+    /// See `intent`, which says nothing when the thread stands elsewhere by now.
+    pub intent_at: u64,
+    /// Position at which this thread made a call that is not logged last (a futex that no hook is
+    /// around).
+    pub unlogged_at: u64,
     /// Records consumed or produced (for progress reports).
     pub events: u64,
     /// The last records, newest at `events % 16`.
@@ -263,6 +274,9 @@ pub struct Block {
     /// Signals that wait for a safe point.
     pub pending: [Siginfo; MAX_PENDING],
 }
+
+/// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.
+pub const UNLOGGED: u64 = u64::MAX;
 
 /// One past the last address that belongs to Geryon in a replica.
 pub const RESERVED_END: u64 = SEGMENT_BASE + segment_bytes(LONG_RING_WORDS);

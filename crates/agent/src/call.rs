@@ -3,14 +3,16 @@
 use crate::compare::{self, expect};
 use crate::gate::{real_blocking, real_in_flight};
 use crate::ids;
-use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
+use crate::log::{
+    acknowledge, confirmed, first as first_word, get, is_confirmed, publish, put, remember, word_at,
+};
 use crate::marshal::{self, Before, Received};
 use crate::promotion;
 use crate::raise;
-use crate::state::{Here, block, leads, private};
+use crate::state::{Here, block, block_anew, leads, private};
 use crate::stop::broken;
 use crate::undo;
-use crate::wait::{announce, announce_end};
+use crate::wait::{announce, announce_end, intend_call};
 use core::sync::atomic::{Ordering, compiler_fence};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
@@ -84,6 +86,7 @@ pub const CONFIRMED: u64 = 0;
 /// now, and is to make the call.
 pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
     loop {
+        intend_call(b, nr, CONFIRMED);
         let first = first_word(b)?;
         remember(b, first);
         let ours = compare::call(kind::END, nr, 0, &frame.args());
@@ -103,11 +106,30 @@ pub fn begin(frame: &mut Frame, row: &Row) -> bool {
     }
     // What was agreed on is what will happen: while this thread waited for the others, its registers
     // and its memory may have changed.
-    if private().replicas > 1 && marshal::digest(row, &frame.args()) != digest {
+    if private().replicas > 1
+        && (marshal::digest(row, &frame.args()) != digest || !is_agreed(row.nr, digest))
+    {
         broken();
     }
     true
 }
+
+/// Is this call what this thread has logged last, and have all others confirmed it? Asked once more with
+/// nothing that a register has held since: a thread that was sent past the wait would make the call
+/// before anybody has seen it.
+#[inline(never)]
+fn is_agreed(nr: u16, digest: u64) -> bool {
+    let b = block_anew();
+    let Some(start) = b.pos.checked_sub(BEGIN_WORDS) else {
+        return false;
+    };
+    word_at(b, start) == word(kind::BEGIN, 0, nr, 0)
+        && word_at(b, start + 1) == digest
+        && (private().verify == verify::ASYNC || is_confirmed(b, b.pos))
+}
+
+/// Words of the record of a call's beginning: itself, the digest, six arguments.
+const BEGIN_WORDS: u64 = 8;
 
 /// Agree with the other replicas on a number and a digest.
 pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bool {
@@ -157,7 +179,14 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     let args = ids::translated(row, args);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
-        return ids::shown(row, real_in_flight(nr, args));
+        let result = real_in_flight(nr, args);
+        if blames_its_caller(result) {
+            take_off(b, row.nr, digest);
+            if real_in_flight(number_of(row), args) != result {
+                broken();
+            }
+        }
+        return ids::shown(row, result);
     }
     loop {
         b.repeatable = if first || digest != CONFIRMED {
@@ -169,10 +198,19 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if serial {
             crate::serial::release(b);
         }
+        intend_call(b, row.nr, digest);
         announce(wait::KERNEL, nr, 0);
         b.halted.store(0, Ordering::Relaxed);
         let checked = digest != CONFIRMED;
-        let mut result = finish_write(b, nr, &args, checked, real_blocking(nr, &args, checked));
+        let mut result = real_blocking(nr, &args, checked);
+        if blames_its_caller(result) {
+            take_off(b, row.nr, digest);
+            let again = real_blocking(number_of(row), &args, checked);
+            if again != result {
+                broken();
+            }
+        }
+        result = finish_write(b, nr, &args, checked, result);
         announce_end();
         if serial {
             b.flight_written = marshal::written(row, &shown, result, before);
@@ -191,6 +229,24 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         }
         return ids::shown(row, result);
     }
+}
+
+/// Does this result say that the call, or what it was given, is none? It has done nothing then, and is
+/// made once more, with everything taken from memory again: what was wrong may have been a register of
+/// this replica.
+fn blames_its_caller(result: i64) -> bool {
+    const EBADF: i64 = -9;
+    const EFAULT: i64 = -14;
+    const EINVAL: i64 = -22;
+    const ENOSYS: i64 = -38;
+    const ENOTSOCK: i64 = -88;
+    matches!(result, EBADF | EFAULT | EINVAL | ENOSYS | ENOTSOCK)
+}
+
+/// A call's number, from the table again.
+fn number_of(row: &Row) -> u64 {
+    // SAFETY: a word of the table.
+    unsafe { core::ptr::from_ref(&row.nr).read_volatile() as u64 }
 }
 
 /// A write to a pipe or a stream that the monitor's halting may have cut short: how much is written by

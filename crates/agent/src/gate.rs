@@ -128,6 +128,7 @@ global_asm!(
     "geryon_syscall_blocking:",      // extern "C" fn(nr, arguments, checked) -> result;
     "push rbx",                      // gives EINTR when a signal is pending
     "push rdx",
+    "push rsi",                      // where its arguments are, for the watchdog
     "mov rbx, rsi",
     "mov rax, rdi",
     "mov rdi, [rbx]",
@@ -146,7 +147,7 @@ global_asm!(
     "syscall",
     ".globl geryon_blocking_end",
     "geryon_blocking_end:",
-    "cmp dword ptr [rsp], 0",
+    "cmp dword ptr [rsp+8], 0",
     "je 7f",
     "cmp rdi, [rbx]",                // it has slept for long: were its arguments still the same
     "jne geryon_unmade",             // when it was taken up again?
@@ -168,6 +169,7 @@ global_asm!(
     "mov gs:[{flight_result} + 8], rax",
     check_made!(),
     "pop rdx",
+    "pop rdx",
     "pop rbx",
     "ret",
     ".globl geryon_eintr",
@@ -175,6 +177,7 @@ global_asm!(
     "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
     "mov gs:[{flight_result}], rax",
     "mov gs:[{flight_result} + 8], rax",
+    "pop rdx",
     "pop rdx",
     "pop rbx",
     "ret",
