@@ -31,6 +31,12 @@ const UNDECIDED: Duration = Duration::from_secs(10);
 const SPARE_TICKS: u64 = 1_000;
 /// A free turn is taken at once.
 const STARVED_ROUNDS: u32 = 6;
+/// Who has looked for so many rounds for what is there, with so much processor time (10 ms each), will
+/// not see it.
+const OVERLOOKED_ROUNDS: u32 = 4;
+const OVERLOOKED_TICKS: u64 = 100;
+/// What is said of it.
+const BLIND: &str = "does not see what it waits for, which is there";
 /// What is said of a replica whose arguments have changed while it slept.
 const WRONG: &str = "sleeps in another call than it was to make";
 /// What is said of a replica that uses processor time and comes to nothing.
@@ -38,6 +44,9 @@ const ENDLESS: &str = "computes without end where the others went on";
 
 /// A thread that is found asleep in a wrong call so often is.
 const WRONG_ROUNDS: u32 = 2;
+
+/// Groups without a leader in which all sleep for so long do not come to have one.
+const IDLE_ROUNDS: u32 = 30;
 
 /// The watchdog's memory.
 #[derive(Default)]
@@ -48,6 +57,10 @@ pub struct Watch {
     last: Option<Instant>,
     /// Who waits elsewhere than the others, by group, and for how many rounds.
     strays: HashMap<GroupId, (Stray, u32)>,
+    /// How often a process's lines in the log had to be put right.
+    lines: HashMap<Pid, u32>,
+    /// For how many rounds all have slept in a group without a leader.
+    idle_takeovers: HashMap<GroupId, u32>,
 }
 
 /// What was seen of a process when it last got on.
@@ -64,6 +77,8 @@ struct Seen {
     starved: u32,
     /// For how many rounds a thread of it has slept in another call than it was to make.
     wrong: u32,
+    /// For how many rounds what a thread waits for has been there, and the processor time used before.
+    deaf: (u32, u64),
 }
 
 impl Seen {
@@ -75,7 +90,20 @@ impl Seen {
             rested: Rested::default(),
             starved: 0,
             wrong: 0,
+            deaf: (0, ticks),
         }
+    }
+
+    /// One more round. Does it look for what is there, again and again, without seeing it? (It may sleep
+    /// instead, see [`Rested`].)
+    fn overlooks(&mut self, deaf: bool, ticks: u64) -> bool {
+        let (rounds, since) = self.deaf;
+        self.deaf = if deaf {
+            (rounds + 1, since)
+        } else {
+            (0, ticks)
+        };
+        rounds >= OVERLOOKED_ROUNDS && ticks.saturating_sub(since) >= OVERLOOKED_TICKS
     }
 }
 
@@ -164,10 +192,14 @@ impl Monitor {
         self.end_orphans();
         let processes = &self.processes;
         self.watch.seen.retain(|pid, _| processes.contains_key(pid));
+        self.watch
+            .lines
+            .retain(|pid, _| processes.contains_key(pid));
         let alive = &self.groups;
         self.watch.strays.retain(|id, _| alive.contains_key(id));
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
+            self.watch_takeover(id);
             self.watch_group(id);
         }
         Ok(())
@@ -183,6 +215,32 @@ impl Monitor {
             for (_, p) in g.living().filter(|_| settled) {
                 geryon_tracee::kill(p, libc::SIGKILL);
             }
+        }
+    }
+
+    /// A takeover that comes to nothing, though nobody has anything to do, is better told than waited for.
+    fn watch_takeover(&mut self, id: GroupId) {
+        let members: Vec<(usize, Pid)> = match self.groups.get(&id) {
+            Some(g) if g.takeover.is_some() => g.living().collect(),
+            _ => {
+                self.watch.idle_takeovers.remove(&id);
+                return;
+            }
+        };
+        let idle = members.iter().all(|(_, p)| self.rest(*p) != Rest::Busy);
+        let rounds = self.watch.idle_takeovers.entry(id).or_insert(0);
+        *rounds = if idle { *rounds + 1 } else { 0 };
+        if *rounds >= IDLE_ROUNDS && self.outcome.is_none() {
+            let mut text = String::new();
+            for (replica, pid) in members {
+                text.push_str(
+                    &self.threads_text(&format!("replica {}, thread group", replica + 1), pid),
+                );
+            }
+            eprint!("{text}");
+            self.give_up(
+                "stopped: nobody gets on who is to follow the lost leader; please report this",
+            );
         }
     }
 
@@ -230,7 +288,7 @@ impl Monitor {
             let views = self.views(pid);
             let ticks = cpu_ticks(pid);
             let events = views.iter().map(|v| v.events).sum();
-            if self.says_wrong(id, replica, pid, &views, &lead) {
+            if self.says_wrong(id, replica, pid, &views, &lead) && self.lines_are_hopeless(pid) {
                 self.broken(
                     id,
                     replica,
@@ -255,7 +313,9 @@ impl Monitor {
                 *seen = Seen::now(events, ticks);
                 continue;
             }
+            let overlooks = seen.overlooks(deaf, ticks);
             let rested = seen.rested.add(rest, deaf).filter(|_| !waits);
+            let rested = rested.or(overlooks.then_some(BLIND));
             let (since, used) = (seen.since, ticks.saturating_sub(seen.ticks));
             let has_record = |v: &View| head(v) > v.pos;
             let in_agent = |v: &View| {
@@ -366,6 +426,9 @@ impl Monitor {
         if let Some(what) = verdict.filter(|_| deaf).or(seen.rested.stands_still()) {
             return Some(what);
         }
+        if seen.overlooks(deaf, ticks) {
+            return Some(BLIND);
+        }
         seen.wrong = if wrong { seen.wrong + 1 } else { 0 };
         if seen.wrong >= WRONG_ROUNDS {
             return Some(WRONG);
@@ -384,6 +447,7 @@ impl Monitor {
                 rested: seen.rested,
                 starved: seen.starved,
                 wrong: seen.wrong,
+                deaf: seen.deaf,
                 ..Seen::now(events, ticks)
             };
         }

@@ -28,7 +28,7 @@ impl Monitor {
     }
 
     /// One line for each thread of a process.
-    fn threads_text(&mut self, whose: &str, pid: Pid) -> String {
+    pub(crate) fn threads_text(&mut self, whose: &str, pid: Pid) -> String {
         let mut text = String::new();
         for v in self.views(pid) {
             let _ = writeln!(

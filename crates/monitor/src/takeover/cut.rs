@@ -5,10 +5,12 @@
 use super::Takeover;
 use super::quiet::Stand;
 use super::undo::undo;
+use crate::block_field;
+use crate::segment::Segment;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
-use geryon_abi::layout::wait;
-use geryon_tracee::{Pid, Stopped};
+use geryon_abi::layout::{MAX_THREADS, block_address, wait};
+use geryon_tracee::{Pid, RemoteMemory, Stopped};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
@@ -18,6 +20,27 @@ const TAKEN: &str = "stopped: what the leader that was outvoted has done last ca
 /// Does it stand at a record that is in doubt?
 fn is_held(s: &Stand) -> bool {
     matches!(s.waiting, wait::DIVERGED | wait::TURN | wait::VALUE)
+}
+
+/// Threads whose birth is behind the cut: the former leader has made them, and nobody else ever will.
+/// Their slots, and where their streams end for each survivor.
+fn unborn<'a>(
+    segment: &Segment,
+    members: &[Pid],
+    living: &[Stand],
+    memory: impl Fn(Pid) -> Option<&'a RemoteMemory>,
+) -> Vec<(u32, u64)> {
+    let mut out = Vec::new();
+    for slot in 0..MAX_THREADS {
+        let head = segment.ring(slot).head.load(Ordering::SeqCst);
+        if head == 0 || living.iter().any(|s| s.slot as usize == slot) {
+            continue;
+        }
+        let at = block_address(slot) + block_field!(pos);
+        let ends = members.iter().filter_map(|p| memory(*p)?.word(at).ok());
+        out.extend(ends.filter(|end| *end < head).map(|end| (slot as u32, end)));
+    }
+    out
 }
 
 impl Monitor {
@@ -33,7 +56,7 @@ impl Monitor {
             None => return Ok(false),
         };
         let mut all = Vec::new();
-        for pid in members {
+        for pid in members.iter().copied() {
             match self.stands(pid) {
                 Some(s) => all.extend(s),
                 None => return Ok(false),
@@ -67,6 +90,14 @@ impl Monitor {
         if all.iter().any(passed) {
             self.give_up(DISAGREE);
             return Ok(false);
+        }
+        for (slot, at) in unborn(&g.segment, &members, &all, |pid| {
+            self.processes.get(&pid)?.memory.as_ref()
+        }) {
+            if *cuts.entry(slot).or_insert(at) != at {
+                self.give_up(DISAGREE);
+                return Ok(false);
+            }
         }
         if let Err(what) = undo(t, &cuts, &g.segment) {
             self.give_up(&format!("{TAKEN}: {what}"));

@@ -2,6 +2,7 @@
 //! waits for ever, or does not wait.
 
 use super::{Monitor, View};
+use crate::segment::wake_word;
 use crate::state::{End, GroupId};
 use geryon_abi::layout::wait;
 use geryon_tracee::Pid;
@@ -39,7 +40,7 @@ impl Said {
 }
 
 impl Monitor {
-    /// Does the follower say something of itself that is not so?
+    /// Does the follower say something of itself that is not so? It is put right.
     pub(super) fn says_wrong(
         &mut self,
         id: GroupId,
@@ -61,20 +62,37 @@ impl Monitor {
             }
         }
         let now = self.views(pid);
-        said.into_iter().any(|(before, tail, ack)| {
+        let found = said.into_iter().find_map(|(before, tail, ack)| {
             let same = |v: &&View| v.slot == before.slot && v.tid == before.tid;
             let awaiting = |v: &&View| v.slot == before.slot && v.waiting == wait::CONFIRM;
-            now.iter().find(same).is_some_and(|after| {
-                let said = Said {
-                    tail,
-                    ack,
-                    before,
-                    after: *after,
-                    awaited: leader.iter().find(awaiting).map(|v| v.waiting_value),
-                };
-                said.is_wrong()
-            })
-        })
+            let after = *now.iter().find(same)?;
+            let said = Said {
+                tail,
+                ack,
+                before,
+                after,
+                awaited: leader.iter().find(awaiting).map(|v| v.waiting_value),
+            };
+            said.is_wrong().then_some(after)
+        });
+        if let (Some(v), Some(g)) = (found, self.groups.get(&id)) {
+            // Any replica may have written there by mistake. Its own block says what is so; if it goes on
+            // meanwhile it says the next thing itself.
+            let line = &g.segment.ring(v.slot as usize).followers[replica];
+            for (word, so) in [(&line.tail, v.pos), (&line.ack, v.verified)] {
+                word.store(so, Ordering::SeqCst);
+                wake_word(word);
+            }
+        }
+        found.is_some()
+    }
+
+    /// Were the process's lines put right so often that it must be its own doing?
+    pub(super) fn lines_are_hopeless(&mut self, pid: Pid) -> bool {
+        const HOPELESS: u32 = 3;
+        let times = self.watch.lines.entry(pid).or_insert(0);
+        *times += 1;
+        *times >= HOPELESS
     }
 
     /// Does a thread of the leader wait for a confirmation that all have given whom it waits for?
