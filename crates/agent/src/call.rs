@@ -125,12 +125,16 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
         put(b, a);
     }
     remember(b, ours);
+    point!(RendezvousUnpublished);
     publish(b);
+    point!(RendezvousPublished);
     if private().verify != verify::ASYNC {
         b.repeatable = repeat::CALL;
+        point!(SignalInRendezvous);
         confirmed(b, b.pos);
         b.repeatable = repeat::NOTHING;
     }
+    point!(RendezvousConfirmed);
     true
 }
 
@@ -234,10 +238,12 @@ fn write_part(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -
     b.flight.store(flight::FINISHING, Ordering::Release);
     compiler_fence(Ordering::SeqCst);
     b.flight_result = [NOTHING; 2];
+    point!(RestBegun);
     let more = real_blocking(nr, &rest, checked);
     let sum = (done + more.max(0)) as u64;
     b.flight_total = sum;
     b.flight.store(flight::SUMMED, Ordering::Release);
+    point!(RestSummed);
     compiler_fence(Ordering::SeqCst);
     b.flight_result = [sum; 2];
     b.flight.store(flight::RETURNED, Ordering::Release);
@@ -268,6 +274,7 @@ pub fn take_off(mut b: Here, nr: u16, digest: u64) {
     b.flight_result = [NOTHING; 2];
     b.flight_written = 0;
     b.flight.store(flight::BEGUN, Ordering::Release);
+    point!(CallBegun);
 }
 
 /// Calls that answer at once, whatever happens: the watchdog need not know of them, and in serial
@@ -293,6 +300,7 @@ pub fn complete(
     result: i64,
     before: &Before,
 ) {
+    point!(SignalBehindCall);
     let mut detail = 0;
     let mut shown = result;
     if raise::pending(b) {
@@ -311,11 +319,13 @@ pub fn complete(
     if b.flight.load(Ordering::Relaxed) != flight::NONE {
         b.flight.store(flight::LOGGING, Ordering::Release);
     }
+    point!(CallUnlogged);
     put(b, first);
     if let Some(d) = digest {
         put(b, d);
     }
     put(b, shown as u64);
+    point!(RecordTorn);
     if detail & after::RESTART == 0 {
         let written = marshal::send(b, row, &frame.args(), first, shown, before);
         let under_way = b.flight.load(Ordering::Relaxed) != flight::NONE;
@@ -339,7 +349,9 @@ pub fn landed(mut b: Here) {
     if b.flight.load(Ordering::Relaxed) != flight::NONE {
         b.flight.store(flight::LOGGED, Ordering::Release);
     }
+    point!(RecordUnpublished);
     publish(b);
+    point!(RecordPublished);
     b.flight.store(flight::NONE, Ordering::Release);
 }
 

@@ -137,6 +137,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
 /// its own that is. `runs`: the child has its own memory and may run still.
 fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
     let b = block();
+    point!(ForkUnlogged);
     if executes {
         return complete(b, frame, row, kind::END, None, own, &Before::default());
     }
@@ -180,6 +181,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     }
     CHILDREN_HIGH.store(0, Ordering::Relaxed);
     p.own_pid = real(NR_GETPID, [0; 6]) as u32;
+    point!(ChildNew);
     let mut path = [0u8; 64];
     match rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0) {
         0 => {
@@ -192,6 +194,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
             real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
         }
     }
+    point!(ChildUnmapped);
     const AT_FDCWD: u64 = -100i64 as u64;
     const O_RDWR_CLOEXEC: u64 = 0o2 | 0o2_000_000;
     let fd = real(
@@ -202,9 +205,12 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     const SHARED_FIXED: u64 = 0x11;
     // The same as its parent's.
     let bytes = segment_bytes(header().ring_words as usize);
-    let at = real(
-        NR_MMAP,
-        [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd as u64, 0],
+    let at = point!(
+        SegmentFails,
+        real(
+            NR_MMAP,
+            [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd as u64, 0],
+        )
     );
     if fd < 0 || at < 0 {
         real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
@@ -215,6 +221,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     let mut b = block();
     b.shown_tid = 0;
     resume_stream(leads());
+    point!(ChildUngreeted);
     greet(b);
     p.shown_pid = b.shown_tid;
     if flags & CLONE_CHILD_SETTID != 0 && is_clone {
@@ -247,6 +254,7 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         return finish_for_good(b, frame, row, next);
     }
     await_file_maps();
+    point!(ExecConfirmed);
     // Not `execute`: the turn must not go to another thread of a program that is about to end.
     let result = real(row.nr as u64, frame.args());
     complete(b, frame, row, kind::END, None, result, &Before::default());
@@ -261,6 +269,7 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     if !leads() {
         crate::log::tell_tail(block());
     }
+    point!(ExitConfirmed);
     real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);
 }
 

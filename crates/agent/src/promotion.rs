@@ -32,6 +32,7 @@ fn prepare() -> bool {
         Ordering::SeqCst,
     );
     if first.is_ok() {
+        point!(PromotionBegun);
         p.file_maps = header().file_maps[p.replica as usize].load(Ordering::SeqCst);
         // Nobody is inside a section: what a copied process shows of that is its source's.
         crate::clock::reset_locks();
@@ -42,6 +43,7 @@ fn prepare() -> bool {
         }
         // SAFETY: a word of the private structure; the others read it as `leads` does.
         unsafe { (&raw mut p.role).write_volatile(role::LEADER) };
+        point!(PromotionPrepared);
         p.promotion.store(promotion::DONE, Ordering::SeqCst);
         return true;
     }
@@ -105,6 +107,7 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
         return None;
     }
     accept(b, flight::RETURNED);
+    point!(LegacyTaken);
     announce(wait::KERNEL, row.nr as u64, 0);
     let written = crate::call::complete_write(b, row.nr as u64, args, false, result);
     announce_end();

@@ -26,6 +26,7 @@ use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
 use geryon_abi::layout::{MAX_THREADS, block_address, promotion};
+use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, kill};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -217,6 +218,7 @@ impl Monitor {
         for p in pids {
             kill(p, libc::SIGKILL);
         }
+        self.lose_another(successor);
     }
 
     /// Groups that are led from their birth on get the names that the program was told.
@@ -310,6 +312,7 @@ impl Monitor {
                     return Ok(false);
                 }
                 self.examine(id, t);
+                self.dies_at(FaultPoint::SuccessorExamined, pid);
                 self.name_unled();
                 t.stage = Stage::Replaying;
                 Ok(false)
@@ -324,7 +327,9 @@ impl Monitor {
                 if !self.has_replayed(id, pid) {
                     return Ok(false);
                 }
+                self.dies_at(FaultPoint::SuccessorReplayed, pid);
                 self.ask(id, t, pid)?;
+                self.dies_at(FaultPoint::SuccessorAsked, pid);
                 t.stage = Stage::Asked;
                 Ok(false)
             }
@@ -379,6 +384,7 @@ impl Monitor {
         }
         if !t.told {
             t.told = true;
+            self.dies_at(FaultPoint::SuccessorLeads, pid);
             self.journal.tell(&Event::Promoted {
                 replica: t.successor,
                 pid,
