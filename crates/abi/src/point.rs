@@ -236,6 +236,16 @@ impl FaultPoint {
         FaultPoint::ALL.iter().find(|p| p.name() == name).copied()
     }
 
+    /// Are its passings counted from the program's start on? (Before that there are no replicas, and
+    /// whatever goes wrong ends the run.)
+    pub fn waits_for_start(self) -> bool {
+        use FaultPoint as P;
+        matches!(
+            self,
+            P::MemoryShort | P::MemoryUnwritable | P::LookKilled | P::ResumeKilled
+        )
+    }
+
     /// The one of this number.
     pub fn numbered(number: u32) -> Option<FaultPoint> {
         FaultPoint::ALL.get(number as usize).copied()

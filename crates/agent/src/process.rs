@@ -10,7 +10,7 @@ use crate::memory::await_file_maps;
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_at, header, leads, private};
-use crate::stop::diverged;
+use crate::stop::{diverged, diverged_for_good};
 use crate::thread::{alone, greet};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
@@ -147,6 +147,20 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
         // Its predecessor's child, or if there was none, its own.
         None => promotion::given(b, row, &frame.args(), call::CONFIRMED).unwrap_or(own),
     };
+    if shown > 0 && own < 0 {
+        // Its replica lacks a process from now on.
+        let ours = [
+            word(kind::END, 0, row.nr, 0),
+            own as u64,
+            shown as u64,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ];
+        diverged_for_good(why::LOCAL, b.pos - 1, ours);
+    }
     if shown > 0 && own > 0 {
         if shown != own {
             adopt(shown as u32, own as u32);
@@ -160,6 +174,12 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
         Some(first) => finish_for_good(b, frame, row, first),
         None => complete(b, frame, row, kind::END, None, shown, &Before::default()),
     }
+}
+
+/// This process, and with it its replica, is lost. It must not exit: that would be the program's.
+fn die() {
+    let own = real(NR_GETPID, [0; 6]);
+    real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
 }
 
 /// First steps of a forked child: its own group's segment, its own identity.
@@ -191,7 +211,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         // Its parent may have followed when it was forked.
         1 => p.role = role::LEADER,
         _ => {
-            real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+            die();
         }
     }
     point!(ChildUnmapped);
@@ -213,7 +233,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         )
     );
     if fd < 0 || at < 0 {
-        real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+        die();
     }
     real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
     // Whoever follows may lead one day.

@@ -263,6 +263,7 @@ impl Journal {
     pub fn start(&mut self, pids: Vec<i32>) {
         if self.start.is_none() {
             self.start = Some(Instant::now());
+            points::start();
             let clock_us = monotonic_us();
             self.tell(&Event::Start { clock_us, pids });
         }

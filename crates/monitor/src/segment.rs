@@ -50,7 +50,7 @@ impl Segment {
             )
         };
         if base == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error()).context("mapping the log segment");
+            return Err(Error::last_os_error()).context("mapping the log segment");
         }
         let segment = Segment {
             file,

@@ -68,6 +68,7 @@ pub struct Failed {
 thread_local! {
     /// Is anything armed? (Looked at first: it is asked before each access to a replica's memory.)
     static ANY: Cell<bool> = const { Cell::new(false) };
+    static STARTED: Cell<bool> = const { Cell::new(false) };
     static ARMED: RefCell<Vec<Armed>> = const { RefCell::new(Vec::new()) };
     static FAILED: RefCell<Vec<Failed>> = const { RefCell::new(Vec::new()) };
 }
@@ -77,6 +78,11 @@ pub fn arm(places: &[FailAt]) {
     let armed = |at: &FailAt| Armed { at: *at, passed: 0 };
     ARMED.set(places.iter().map(armed).collect());
     ANY.set(!places.is_empty());
+}
+
+/// The program starts.
+pub fn start() {
+    STARTED.set(true);
 }
 
 /// Is a place chosen whose time has not come yet?
@@ -104,6 +110,9 @@ pub fn fails_in(point: FaultPoint, replica: usize) -> bool {
 
 #[cold]
 fn passed(point: FaultPoint, replica: Option<usize>) -> bool {
+    if point.waits_for_start() && !STARTED.get() {
+        return false;
+    }
     let due = ARMED.with_borrow_mut(|all| {
         let mut due = false;
         for a in all.iter_mut().filter(|a| a.at.point == point) {
@@ -152,6 +161,8 @@ mod tests {
             nth: 2,
             replica: None,
         }]);
+        assert_eq!([(); 4].map(|()| fails(point)), [false; 4]);
+        start();
         assert!(is_armed(point, 0));
         assert_eq!([(); 4].map(|()| fails(point)), [false, true, false, false]);
         assert!(!any() && !is_armed(point, 0));
