@@ -118,7 +118,8 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     if executes {
         call::take_off(block(), row.nr, call::CONFIRMED);
     }
-    let own = real_in_flight(NR_CLONE, [keep, 0, 0, args[3], 0, 0]);
+    // clone has five arguments: the sixth tells the monitor which fork this is.
+    let own = real_in_flight(NR_CLONE, [keep, 0, 0, args[3], 0, sequence]);
     if own == 0 {
         child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
         return;

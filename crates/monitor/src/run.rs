@@ -6,8 +6,11 @@ mod exec;
 mod exit;
 mod found;
 mod ids;
+mod newborn;
 mod rpc;
 mod tsc;
+
+pub use newborn::Newborn;
 
 use crate::budget::Budget;
 use crate::checkpoint::{self, Checkpoints};
@@ -222,7 +225,8 @@ impl Monitor {
                 self.early.insert(pid);
                 return Ok(());
             }
-            Stop::Event(_, Event::Clone | Event::Fork | Event::Vfork) => self.on_birth(pid),
+            Stop::Event(_, Event::Vfork) => self.on_birth(pid, false),
+            Stop::Event(_, Event::Clone | Event::Fork) => self.on_birth(pid, true),
             Stop::Event(_, Event::Exec) => self.on_exec(pid),
             Stop::Event(_, Event::Seccomp) => self.on_call(pid),
             Stop::Event(_, Event::Exit) => self.on_exit(pid),

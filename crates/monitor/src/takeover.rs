@@ -98,6 +98,7 @@ impl Monitor {
         let killed = tracee.event_message()? as i32 & 0x7f;
         if killed != 0 {
             self.note_dying(pid);
+            self.newborn_dies(pid, killed);
         }
         let member = self.membership(pid).filter(|(id, replica)| {
             let members = self.groups.get(id).map(|g| &g.members);

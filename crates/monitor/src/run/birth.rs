@@ -9,26 +9,31 @@ use geryon_tracee::{Pid, Stopped, kill};
 use std::sync::atomic::Ordering;
 
 impl Monitor {
-    /// A thread has made another one, or a process.
-    pub(super) fn on_birth(&mut self, creator: Pid) -> Result<()> {
+    /// A thread has made another one, or a process; `own_memory`: it is no vfork's child.
+    pub(super) fn on_birth(&mut self, creator: Pid, own_memory: bool) -> Result<()> {
         let new = Stopped(creator).event_message()? as Pid;
         let is_process = tgid_of(new).is_none_or(|t| t == new);
         let creator_pid = self.threads[&creator].pid;
         if is_process {
             self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
-            if let Some((id, replica)) = parent
-                && self.leads(id, replica)
-            {
-                let forks = self.memory(creator_pid)?.word(private_field!(forks))?;
-                self.name_child(id, forks.wrapping_sub(1), new);
-            }
+            // The agent's fork says which one it is.
+            let fork = match parent {
+                Some(_) if own_memory => Some(Stopped(creator).regs()?.r9),
+                _ => None,
+            };
             let process = Process {
                 parent,
+                fork,
                 ..Process::new(parent.map_or(0, |p| p.1))
             };
             self.processes.insert(new, process);
             self.threads.insert(new, Thread::of(new));
+            if let (Some((id, replica)), Some(sequence)) = (parent, fork)
+                && self.leads(id, replica)
+            {
+                self.name_child(id, sequence, new);
+            }
         } else {
             if let Some(p) = self.processes.get_mut(&creator_pid) {
                 p.threads += 1;
@@ -48,6 +53,7 @@ impl Monitor {
         if let Some(g) = self.groups.get_mut(&id) {
             g.names.insert(sequence, shown);
         }
+        self.miss_newborn(id, sequence);
     }
 
     /// A vfork's child says on which slot of its parent's memory it runs.
@@ -79,6 +85,10 @@ impl Monitor {
         let Some(pg) = pg else {
             return Ok(Some(-1));
         };
+        if pg.stillborn.contains(&sequence) {
+            kill(pid, libc::SIGKILL);
+            return Ok(Some(-1));
+        }
         if pg.members[replica].pid.is_none() && pg.members[replica].end.is_none() {
             // Its parent was taken out while it was born.
             kill(pid, libc::SIGKILL);
@@ -122,6 +132,7 @@ impl Monitor {
         self.memory(pid)?.write(path_at, &path)?;
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
+            p.fork = None;
         }
         if late {
             kill(pid, libc::SIGKILL);

@@ -2,10 +2,11 @@
 
 use super::End;
 use crate::code::Areas;
+use crate::run::Newborn;
 use crate::segment::Segment;
 use crate::takeover::Takeover;
 use geryon_tracee::Pid;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 /// Names a process group (the replicas of one logical process).
@@ -35,6 +36,10 @@ pub struct Group {
     pub early: Vec<Pid>,
     /// What the program calls forked children, by the fork's number.
     pub names: HashMap<u64, Pid>,
+    /// Followers' forked children that were killed before they came to their group.
+    pub lost_newborns: Vec<Newborn>,
+    /// Forks whose child the program has killed before it came to its group.
+    pub stillborn: HashSet<u64>,
     /// Groups of forked children by the fork's number.
     pub children: HashMap<u64, GroupId>,
     /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
@@ -80,6 +85,8 @@ impl Group {
             areas,
             early: Vec::new(),
             names: HashMap::new(),
+            lost_newborns: Vec::new(),
+            stillborn: HashSet::new(),
             children: HashMap::new(),
             crashes: Vec::new(),
             agent_crash: None,

@@ -33,6 +33,10 @@ pub struct Process {
     pub memory: Option<RemoteMemory>,
     /// Group and replica of the process that forked it.
     pub parent: Option<(GroupId, usize)>,
+    /// Which of its parent's forks it is; None once it has said who it is.
+    pub fork: Option<u64>,
+    /// The program has killed it before it had a group.
+    pub doomed: bool,
     /// Number of threads.
     pub threads: usize,
     /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
@@ -49,6 +53,8 @@ impl Process {
             replica,
             memory: None,
             parent: None,
+            fork: None,
+            doomed: false,
             threads: 1,
             guest: None,
             dying: false,
