@@ -37,6 +37,8 @@ fn prepare() -> bool {
         // Nobody is inside a section: what a copied process shows of that is its source's.
         crate::clock::reset_locks();
         crate::files::inherit();
+        // Whoever has still to map a file finds it here.
+        header().leader_pid.store(p.own_pid, Ordering::SeqCst);
         crate::timer::arm();
         if crate::serial::active() {
             crate::serial::promoted();

@@ -21,7 +21,7 @@ pub use children::Ended;
 
 use crate::journal::Event;
 use crate::options::OnDivergence;
-use crate::state::{End, GroupId, Monitor, Name};
+use crate::state::{End, Group, GroupId, Monitor, Name};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
@@ -117,7 +117,7 @@ impl Monitor {
                 }
                 return Ok(tracee.let_end()?);
             }
-            if !self.has_survivors(id) {
+            if !self.has_survivors(id) && !self.is_confirmed_exit(id, pid) {
                 return Ok(tracee.let_end()?);
             }
             self.lost(id, replica, End::Killed(killed));
@@ -139,6 +139,29 @@ impl Monitor {
             .iter()
             .find(|(_, g)| g.takeover.as_ref().is_some_and(is));
         found.map(|(id, _)| *id)
+    }
+
+    /// The leader was killed when all its followers had ended by themselves already: the program's
+    /// process has ended as they did. The leader is lost nevertheless, if somebody waits for its process:
+    /// that one would be told of the kill.
+    fn is_confirmed_exit(&mut self, id: GroupId, pid: Pid) -> bool {
+        let Some(end) = self.confirmed_exit(id) else {
+            return false;
+        };
+        if pid == self.root {
+            self.outcome.get_or_insert(end.into());
+        }
+        pid != self.root
+    }
+
+    /// How the leader's process is to end, if its followers have come to their ends before it.
+    pub(crate) fn confirmed_exit(&self, id: GroupId) -> Option<End> {
+        let g = self.groups.get(&id)?;
+        let mut ends = g.members.iter().enumerate().filter_map(|(r, m)| {
+            let end = m.end.filter(|e| matches!(e, End::Exited(_)))?;
+            (r != g.leader && !self.is_dropped(r)).then_some(end)
+        });
+        ends.next().filter(|_| g.followers().next().is_none())
     }
 
     /// Could somebody lead in the leader's place?
@@ -178,10 +201,11 @@ impl Monitor {
             g.adopted = true;
             let h = g.segment.header();
             h.leader.store(successor as u32, Ordering::SeqCst);
-            if let Some(p) = g.members[successor].pid {
-                h.leader_pid.store(p as u32, Ordering::SeqCst);
-            }
+            // (Descriptors are the former one's until the successor has fetched them: its agent says so.)
             let Some(former) = former else {
+                if let Some(p) = g.members[successor].pid {
+                    h.leader_pid.store(p as u32, Ordering::SeqCst);
+                }
                 // Its leader was never born: it is led from its birth on.
                 unled.push(*id);
                 continue;
@@ -255,7 +279,9 @@ impl Monitor {
             .filter(|(_, g)| g.leader == former)
             .collect();
         groups.sort_unstable_by_key(|(id, _)| **id);
-        let candidates: Vec<(usize, Pid)> = groups.first()?.1.followers().collect();
+        let lives = |g: &&Group| g.followers().next().is_some();
+        let first = groups.into_iter().map(|(_, g)| g).find(lives)?;
+        let candidates: Vec<(usize, Pid)> = first.followers().collect();
         let alive = candidates.into_iter().filter(|(r, _)| !self.is_dropped(*r));
         let progress = alive
             .collect::<Vec<_>>()
@@ -431,6 +457,14 @@ impl Monitor {
         let of = slot.and_then(|s| t.legacy.iter().find(|l| l.slot == s));
         let whose = of.map_or(0, |l| l.whose);
         t.memories.get(whose)
+    }
+}
+
+impl Group {
+    /// Is it not known yet what its lost leader had under way?
+    pub(crate) fn is_unexamined(&self) -> bool {
+        let t = self.takeover.as_ref();
+        t.is_some_and(|t| t.stage == Stage::Dying)
     }
 }
 

@@ -31,6 +31,7 @@ impl Monitor {
             self.threads.insert(new, Thread::of(new));
             if let (Some((id, replica)), Some(sequence)) = (parent, fork)
                 && self.leads(id, replica)
+                && !self.knows_child(id, sequence)
             {
                 self.name_child(id, sequence, new);
             }
@@ -48,10 +49,25 @@ impl Monitor {
         Ok(())
     }
 
+    /// Has the program been told an id of this child, or does only a lost leader know? (Its successor's
+    /// own fork is heard of later, now and then.)
+    fn knows_child(&self, id: GroupId, sequence: u64) -> bool {
+        self.groups
+            .get(&id)
+            .is_some_and(|g| g.names.contains_key(&sequence) || g.is_unexamined())
+    }
+
     /// The program has been told this id of a child that it has forked, or will be.
     pub(crate) fn name_child(&mut self, id: GroupId, sequence: u64, shown: Pid) {
         if let Some(g) = self.groups.get_mut(&id) {
             g.names.insert(sequence, shown);
+            let child = g.children.get(&sequence).copied();
+            if let Some(g) = child.and_then(|c| self.groups.get_mut(&c))
+                && g.name.shown != 0
+            {
+                // It came before it was known what the program had been told.
+                g.name.shown = shown;
+            }
         }
         self.miss_newborn(id, sequence);
     }
@@ -120,10 +136,10 @@ impl Monitor {
                     parent: parent_name,
                 };
             }
-            g.segment
-                .header()
-                .leader_pid
-                .store(pid as u32, Ordering::Release);
+            if g.takeover.is_none() {
+                let h = g.segment.header();
+                h.leader_pid.store(pid as u32, Ordering::Release);
+            }
         }
         // Its leader has been killed before it came: nothing will be said to it any more.
         let late = g.ending && g.leader_gone.is_some();
