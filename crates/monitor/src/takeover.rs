@@ -21,7 +21,7 @@ pub use children::Ended;
 
 use crate::journal::Event;
 use crate::options::OnDivergence;
-use crate::state::{End, Group, GroupId, Monitor, Name};
+use crate::state::{End, Group, GroupId, Member, Monitor, Name};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
@@ -164,11 +164,16 @@ impl Monitor {
         ends.next().filter(|_| g.followers().next().is_none())
     }
 
-    /// Could somebody lead in the leader's place?
+    /// Could somebody lead in the leader's place, now or as soon as it is born?
     pub(crate) fn has_survivors(&self, id: GroupId) -> bool {
-        self.groups
-            .get(&id)
-            .is_some_and(|g| g.followers().next().is_some())
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
+        let alive = g.segment.header().alive.load(Ordering::SeqCst);
+        let comes = |(r, m): (usize, &Member)| {
+            r != g.leader && alive & (1 << r) != 0 && m.end.is_none() && !self.is_dropped(r)
+        };
+        g.followers().next().is_some() || g.members.iter().enumerate().any(comes)
     }
 
     /// The replica leads no more: it is taken out of the run, and a follower takes its place in every

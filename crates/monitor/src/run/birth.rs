@@ -157,6 +157,10 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return Ok(Some(0));
         };
+        if g.takeover.is_some() {
+            // What the lost leader has logged comes first; its descriptors are fetched when that is done.
+            return Ok(Some(0));
+        }
         let led = &g.members[g.leader];
         if replica != g.leader && led.pid.is_none() && led.end.is_none() && !late {
             g.early.push(pid);
