@@ -211,12 +211,7 @@ fn finish_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -> 
 /// A write that was cut short by what no signal of the program has done (its leader's death, a halt):
 /// write the rest. How much is written by now.
 pub fn complete_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: i64) -> i64 {
-    const WRITE: u64 = 1;
-    const SENDTO: u64 = 44;
-    if !matches!(nr, WRITE | SENDTO) {
-        return done;
-    }
-    while done > 0 && (done as u64) < args[2] {
+    while is_cut_short(nr, args, done) {
         let more = write_part(b, nr, args, checked, done);
         if more > 0 {
             done += more;
@@ -225,6 +220,13 @@ pub fn complete_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done
         }
     }
     done
+}
+
+/// Is this the result of a write of which something is left?
+pub fn is_cut_short(nr: u64, args: &[u64; 6], done: i64) -> bool {
+    const WRITE: u64 = 1;
+    const SENDTO: u64 = 44;
+    matches!(nr, WRITE | SENDTO) && done > 0 && (done as u64) < args[2]
 }
 
 /// Write what is left of a write of which `done` bytes are out: the result of that. One step after the
