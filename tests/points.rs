@@ -82,7 +82,8 @@ fn way(point: FaultPoint) -> Way {
         P::SignalUnlogged | P::SignalQueued | P::SignalRead => Way { most: 3, ..USUAL },
         P::LeaderSleepy | P::FollowerSleepy => Way { most: 2, ..USUAL },
         P::PromotionBegun | P::PromotionPrepared => behind(&["rendezvous-confirmed:9"]),
-        P::LegacyTaken => behind(&["call-unlogged:30"]),
+        // (A call that only looks is made again: not every one is a legacy.)
+        P::LegacyTaken => behind(&["call-unlogged:30", "call-unlogged:60", "record-torn:90"]),
         P::OpenFails | P::SegmentUnmapped | P::MemfdFails => Way {
             most: 3,
             may_stop: true,

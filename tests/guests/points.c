@@ -20,7 +20,7 @@
 #define LARGE (200 << 10)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static sem_t places;
+static sem_t places, end;
 static atomic_ulong drawn;
 static uint64_t sum;
 static volatile sig_atomic_t alarms, changes;
@@ -164,7 +164,15 @@ static void signals(void) {
   printf("signals came\n");
 }
 
+// There until the end, so that a copy of the process has two threads at least.
+static void *sleeper(void *arg) {
+  CHECK(!sem_wait(&end));
+  return arg;
+}
+
 int main(int argc, char **argv) {
+  pthread_t t;
+  sigset_t all, none;
   if (argc > 1 && !strcmp(argv[1], "loaded")) {
     printf("a program was loaded\n");
     fflush(stdout);
@@ -175,13 +183,19 @@ int main(int argc, char **argv) {
   struct sigaction a = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
   struct sigaction c = {.sa_handler = on_change, .sa_flags = SA_RESTART};
   CHECK(!sigaction(SIGALRM, &a, NULL) && !sigaction(SIGWINCH, &c, NULL));
-  CHECK(!sem_init(&places, 0, 2));
+  CHECK(!sem_init(&places, 0, 2) && !sem_init(&end, 0, 0));
+  // (What handlers count is the first thread's alone.)
+  sigfillset(&all);
+  CHECK(!pthread_sigmask(SIG_BLOCK, &all, &none));
+  CHECK(!pthread_create(&t, NULL, sleeper, NULL));
+  CHECK(!pthread_sigmask(SIG_SETMASK, &none, NULL));
   threads("first");
   large_writes();
   files(path);
   signals();
   forks(path);
   threads("last");
+  CHECK(!sem_post(&end) && !pthread_join(t, NULL));
   unlink(path);
   guest_ok("points");
 }

@@ -7,6 +7,7 @@ use crate::segment::Segment;
 use crate::takeover::Takeover;
 use geryon_tracee::Pid;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Names a process group (the replicas of one logical process).
@@ -112,12 +113,20 @@ impl Group {
         self.living().filter(|(r, _)| *r != self.leader)
     }
 
-    /// How many replicas have a say in it: those that live, and those that have ended.
+    /// How many replicas have a say in it: those that live, those that have ended, and those that are
+    /// yet to be born.
     pub fn voters(&self) -> usize {
-        self.members
-            .iter()
-            .filter(|m| m.pid.is_some() || m.end.is_some())
-            .count()
+        let there = self.members.iter();
+        let there = there.filter(|m| m.pid.is_some() || m.end.is_some());
+        there.count() + self.unborn()
+    }
+
+    /// How many replicas have still to come to it (a forked process's group).
+    pub fn unborn(&self) -> usize {
+        let alive = self.segment.header().alive.load(Ordering::SeqCst);
+        let comes =
+            |(r, m): &(usize, &Member)| alive & (1 << r) != 0 && m.pid.is_none() && m.end.is_none();
+        self.members.iter().enumerate().filter(comes).count()
     }
 
     /// The replica is out of it: its process is no member any more, what it said does not count.
