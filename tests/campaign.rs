@@ -16,7 +16,7 @@ use support::settings;
 /// The first campaign's; each repetition has the next hundred.
 const SEED: u32 = 7;
 const SEEDS_APART: u32 = 100;
-/// What a takeover cannot do yet for forked processes is no matter of faults.
+/// A fault may spoil what a process of a tree has taken from a pipe: then the run stops.
 const ALL_BUT_TREES: &str = "bitcount,matrix,locks,pbzip2,xz,sqlite,python";
 /// Campaigns at once would only slow each other down.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -82,6 +82,17 @@ fn three_replicas_survive_faults() {
         assert!(repaired > 0, "{}", ran.said);
         assert_eq!(ran.outcome("detected"), 0, "{}", ran.said);
     });
+}
+
+#[test]
+fn trees_of_processes_survive_a_lost_leader() {
+    each_round(
+        &Campaign {
+            targets: "crash,stop",
+            ..Campaign::usual("trees", 3, 24, "jobs")
+        },
+        Ran::check_survived,
+    );
 }
 
 #[test]

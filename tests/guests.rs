@@ -2,6 +2,7 @@
 //! See `support/settings.rs` for the variables that choose and repeat, and
 //! `support/guest.rs` for what a guest's header may say.
 
+#[allow(dead_code)] // other tests want a single one
 #[path = "support/guest.rs"]
 mod guest;
 mod support;

@@ -2,18 +2,27 @@
 //! and again, and during one long computation. Every output is right, always all three come back, and
 //! nothing is left behind; not even when Geryon itself is killed.
 
+#[allow(dead_code)] // guests are run by another test
 #[path = "support/guest.rs"]
 mod guest;
 #[allow(dead_code)] // the smaller inputs are for repetitions of the real programs
 #[path = "support/inputs.rs"]
 mod inputs;
+#[allow(dead_code)] // each test asks it something else
+#[path = "support/journal.rs"]
+mod journal;
 #[allow(dead_code)] // the two tests of recovery use other parts of it
 #[path = "support/kills.rs"]
 mod kills;
+#[allow(dead_code)] // checkpoints matter to another test
+#[path = "support/replicas.rs"]
+mod replicas;
 #[allow(dead_code)] // numbers of replicas and differences matter to the other tests only
 mod support;
 
-use kills::{Case, Choice, Replicas, Scene, built};
+use guest::built;
+use kills::{Case, Choice, Scene};
+use replicas::Replicas;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -78,8 +87,7 @@ impl Tally {
 #[test]
 fn kills_by_chance() {
     support::no_core_files();
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let folder = target.with_file_name("real");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("real");
     inputs::make(&folder, &inputs::USUAL);
     let seconds = settings::kill_loop_s();
     let shared = shared_memory();
@@ -106,7 +114,7 @@ fn kills_by_chance() {
     if settings::selected("long") {
         let mut tally = Tally::default();
         let seed = u64::from(std::process::id());
-        let case = long(&target.with_file_name("guests"), seconds);
+        let case = long(seconds);
         let scene = Scene { seconds, ..SCENE };
         tally.one(&case, scene, &folder, seed);
         tally.tell("long", &mut verdicts);
@@ -121,8 +129,7 @@ fn kills_by_chance() {
 
 #[test]
 fn nothing_outlives_the_monitor() {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let guest = built("recover_blocked", &target.with_file_name("guests"));
+    let guest = built("recover_blocked");
     for round in 0..settings::repeat() * 3 {
         let dir = TempDir::new();
         let journal = dir.path().join("journal");
@@ -149,9 +156,7 @@ fn nothing_outlives_the_monitor() {
         thread::sleep(Duration::from_millis(u64::from(round) * 100));
         if round % 3 == 2 {
             // In the middle of a replacement.
-            let victim = replicas.pids[1].expect("it is there");
-            // SAFETY: kill takes no pointer; the process is a replica of our own child.
-            unsafe { libc::kill(victim, libc::SIGKILL) };
+            replicas::kill(replicas.pids[1].expect("it is there"));
         }
         monitor.kill().expect("it can be killed");
         monitor.wait().expect("it is our child");
@@ -188,8 +193,8 @@ fn pbzip2(inputs: &Path) -> Case {
 
 /// Computes for so long, then says how far it came and what the result is; natively it is asked for
 /// the result that belongs there.
-fn long(guests: &Path, seconds: u64) -> Case {
-    let guest = built("recover_long", guests).to_string_lossy().into_owned();
+fn long(seconds: u64) -> Case {
+    let guest = built("recover_long").to_string_lossy().into_owned();
     let check = format!("{guest} steps $(head -1 stdout) | cmp - stdout");
     Case {
         name: "long",

@@ -9,20 +9,14 @@ mod guest;
 mod support;
 
 use geryon_abi::point::FaultPoint;
-use guest::Guest;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::PathBuf;
 use support::{Ended, Outcome, Program, TempDir, Verdicts, difference, quoted, settings, tail};
 
 /// A run hangs when it takes longer: the watchdog's verdict comes after some seconds.
 const LIMIT_S: u64 = 40;
 /// Geryon's own failure.
 const OWN_FAILURE: i32 = 125;
-/// What Geryon says when a leader is lost in the instants in which a forked process forks: wherever it is
-/// killed, its child may be there, and that is a documented limit.
-const NESTED_FORK: &str =
-    "a process that it had forked forked another one, which is not supported yet";
 /// Later passings are chosen among so many.
 const LATER: u64 = 24;
 
@@ -116,8 +110,7 @@ fn way(point: FaultPoint) -> Way {
 #[test]
 fn every_place() {
     support::no_core_files();
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guests");
-    let guest = built(&folder);
+    let guest = guest::built("points").to_string_lossy().into_owned();
     let native = one(&[&guest], None).expect("it starts");
     assert_eq!(native.ended, Ended::Exit(0), "natively");
     let shared = shared_memory();
@@ -197,8 +190,7 @@ fn trial(
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
     });
     let mut faults = outcome.faults();
-    let may_stop = way.may_stop || said.contains(NESTED_FORK);
-    let stopped = may_stop && outcome.ended == Ended::Exit(OWN_FAILURE);
+    let stopped = way.may_stop && outcome.ended == Ended::Exit(OWN_FAILURE);
     if stopped {
         let named = |l: &String| !l.starts_with("geryon: fault point");
         if !outcome.geryon_lines().iter().any(named) {
@@ -239,14 +231,6 @@ fn one(argv: &[&str], limited: Option<()>) -> Result<Outcome, String> {
         limit: settings::limit(limited.map_or(10, |()| LIMIT_S)),
     };
     program.run()
-}
-
-fn built(folder: &Path) -> String {
-    fs::create_dir_all(folder).expect("the folder of guests");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/points.c");
-    let guest = Guest::read(&source).expect("a guest");
-    let binary = guest.build(folder, SystemTime::UNIX_EPOCH);
-    binary.expect("it builds").to_string_lossy().into_owned()
 }
 
 /// Numbers by chance, the same for the same seed.

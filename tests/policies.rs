@@ -7,29 +7,32 @@ mod command;
 #[path = "support/guest.rs"]
 #[allow(dead_code)] // guests are run by another test
 mod guest;
+#[allow(dead_code)] // each test asks it something else
+#[path = "support/journal.rs"]
+mod journal;
+#[allow(dead_code)] // the tests of recovery kill at other moments
 #[path = "support/replicas.rs"]
 mod replicas;
 #[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only
 mod support;
 
-use command::{events, geryon, program, says, stderr, stdout};
-use replicas::{MARK, built, count, replicas};
+use command::{USAGE, events, geryon, program, says, stderr, stdout};
+use guest::built;
+use journal::Journal;
+use replicas::Replicas;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::{Ended, Outcome, Program, TempDir, settings, tail};
 
-/// Usage errors.
-const USAGE: i32 = 2;
 /// What a test waits for is there by then, or never.
 const PATIENCE_S: u64 = 50;
 
 /// A run, its folder and its journal.
 struct Run {
     dir: TempDir,
-    mark: String,
     program: Program,
 }
 
@@ -37,7 +40,6 @@ impl Run {
     /// `geryon run` with these flags and a journal, of this program.
     fn of(flags: &[&str], argv: &[&str]) -> Run {
         let dir = TempDir::new();
-        let mark = dir.path().display().to_string();
         let journal = dir.path().join("journal");
         let geryon = settings::geryon();
         let mut words = vec![&geryon, "run", "--journal"];
@@ -46,9 +48,8 @@ impl Run {
         words.extend(flags);
         words.push("--");
         words.extend(argv);
-        let mut program = program(dir.path(), &words);
-        program.env.insert(MARK.into(), mark.clone());
-        Run { dir, mark, program }
+        let program = program(dir.path(), &words);
+        Run { dir, program }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -69,17 +70,19 @@ impl Run {
 
     /// Its events of this name.
     fn told(&self, event: &str) -> Vec<Value> {
-        let journal = self.journal();
-        let lines = journal
-            .lines()
-            .map(|l| serde_json::from_str(l).expect("JSON"));
-        lines.filter(|l: &Value| l["event"] == event).collect()
+        let journal = Journal::read(&self.path("journal"));
+        journal.told(event).cloned().collect()
+    }
+
+    /// Its replicas at this moment.
+    fn replicas(&self) -> Replicas {
+        Replicas::read(&self.path("journal"))
     }
 
     /// Wait until the journal has an event so often. A run that never has it fails by what it lacks.
     fn wait_for(&self, event: &str, times: usize) {
         let begin = Instant::now();
-        while count(&self.path("journal"), event) < times
+        while Journal::read(&self.path("journal")).count(event) < times
             && begin.elapsed() < Duration::from_secs(PATIENCE_S)
         {
             thread::sleep(Duration::from_millis(support::POLL_MS));
@@ -273,8 +276,7 @@ fn bounds_that_are_none() {
 // Cores.
 
 /// Have a process run on one core.
-fn send(pid: u32, core: usize) {
-    let pid = i32::try_from(pid).expect("a pid fits");
+fn send(pid: i32, core: usize) {
     // SAFETY: the set outlives the call that reads it; all zeros is a set, and the core has its place
     // in it.
     unsafe {
@@ -305,17 +307,10 @@ fn on_a_broken_core(n: usize, times: usize, meanwhile: impl FnOnce(&Run)) -> (Ru
         for failures in 0..IN_A_ROW {
             run.wait_for("replaced", failures);
             run.wait_for("start", 1);
-            // The first one has number 1, its copies are the youngest. One that has failed already need
-            // not be sent.
-            let replicas = replicas(&run.mark);
-            let found = match failures {
-                0 => replicas.get(1),
-                _ => replicas.last(),
-            };
-            // Nobody has taken its place since it was found.
-            let there = count(&run.path("journal"), "fault-seen") == failures;
-            if let Some(pid) = found.filter(|_| there && replicas.len() == n) {
-                send(*pid, core);
+            // One that has failed already need not be sent, and who has taken its place must not be.
+            let replicas = run.replicas();
+            if let Some(pid) = replicas.pid(1).filter(|_| replicas.replaced == failures) {
+                send(pid, core);
             }
             run.wait_for("fault-seen", failures + 1);
         }
@@ -339,7 +334,7 @@ fn a_replica_that_fails_on_one_core_is_moved() {
         return;
     }
     let (run, outcome) = on_a_broken_core(3, 1000, |run| {
-        let copy = replicas(&run.mark).pop().expect("there are replicas");
+        let copy = run.replicas().pid(1).expect("it was replaced");
         assert_eq!(cores_of(&copy.to_string()), cores[1..]);
     });
     let moved = run.told("moved");
@@ -361,9 +356,7 @@ fn a_moved_replica_that_leads_may_run_anywhere() {
         return;
     }
     let (run, outcome) = on_a_broken_core(2, IN_A_ROW, |run| {
-        let leader = i32::try_from(replicas(&run.mark)[0]).expect("a pid fits");
-        // SAFETY: kill takes no pointer; the process carries this run's mark.
-        unsafe { libc::kill(leader, libc::SIGKILL) };
+        replicas::kill(run.replicas().pid(0).expect("it leads"));
         run.wait_for("promoted", 1);
     });
     says(&outcome, 0, &["replica 2 leads from now on"]);
@@ -397,7 +390,7 @@ const KIB: u64 = 48 << 10;
 const MORE_KIB: u64 = 1 << 10;
 
 /// Of the mapping that the guest has filled, in KiB: what the process shares, and what it does not.
-fn pages_of(pid: u32) -> (u64, u64) {
+fn pages_of(pid: i32) -> (u64, u64) {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
     let (mut inside, mut shared, mut own) = (false, 0, 0);
     for line in text.lines() {
@@ -417,15 +410,13 @@ fn pages_of(pid: u32) -> (u64, u64) {
 /// Of the copy of a replica that was replaced while it had 48 MiB, when the event was told: what it
 /// shares and what it does not, in KiB.
 fn copied(flags: &[&str], event: &str) -> (u64, u64) {
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guests");
-    let guest = built("recover_big", &out);
+    let guest = built("recover_big");
     let flags = [flags, &["--sabotage", "2:crash:1"]].concat();
     let run = Run::of(&flags, &[&guest.to_string_lossy(), "go"]);
     let mut pages = (0, 0);
     let outcome = run.with(|run| {
         run.wait_for(event, 1);
-        let copy = replicas(&run.mark).pop();
-        pages = copy.map_or((0, 0), pages_of);
+        pages = run.replicas().pid(2).map_or((0, 0), pages_of);
         run.touch("go");
     });
     says(&outcome, 0, &["replica 3 is replaced"]);

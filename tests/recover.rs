@@ -1,18 +1,26 @@
 //! Replicas that are killed from outside, again and again, while programs run: what comes out is
 //! right, and each that was killed is replaced. See `support/settings.rs` for the variables.
 
+#[allow(dead_code)] // guests are run by another test
 #[path = "support/guest.rs"]
 mod guest;
 #[allow(dead_code)] // the smaller inputs are for repetitions of the real programs
 #[path = "support/inputs.rs"]
 mod inputs;
+#[allow(dead_code)] // each test asks it something else
+#[path = "support/journal.rs"]
+mod journal;
 #[allow(dead_code)] // the two tests of recovery use other parts of it
 #[path = "support/kills.rs"]
 mod kills;
+#[allow(dead_code)] // checkpoints matter to another test
+#[path = "support/replicas.rs"]
+mod replicas;
 #[allow(dead_code)] // numbers of replicas and differences matter to the other tests only
 mod support;
 
-use kills::{Case, Choice, Scene, built};
+use guest::built;
+use kills::{Case, Choice, Scene};
 use std::path::{Path, PathBuf};
 use support::{Load, Verdicts, settings};
 
@@ -50,63 +58,53 @@ const TOGETHER: Scene = Scene {
 #[test]
 fn killed_replicas_are_replaced() {
     support::no_core_files();
-    let folders = Folders::new();
+    let inputs = inputs_made();
     let _load = Load::from_settings();
     let mut verdicts = Verdicts::default();
     let two = Scene {
         replicas: 2,
         ..OFTEN
     };
-    for case in cases(&folders) {
-        try_case(&case, case.name, OFTEN, &folders, &mut verdicts);
+    for case in cases(&inputs) {
+        try_case(&case, case.name, OFTEN, &inputs, &mut verdicts);
     }
     // Only the leader is left to be copied.
-    let blocked = blocked(&folders, 64, 40);
-    try_case(&blocked, "blocked, two", two, &folders, &mut verdicts);
-    try_case(&memory(&folders), "memory", OFTEN, &folders, &mut verdicts);
+    let blocked = blocked(64, 40);
+    try_case(&blocked, "blocked, two", two, &inputs, &mut verdicts);
+    try_case(&memory(), "memory", OFTEN, &inputs, &mut verdicts);
+    try_case(&tree(), "tree", OFTEN, &inputs, &mut verdicts);
     verdicts.finish();
 }
 
 #[test]
 fn several_faults_are_repaired() {
     support::no_core_files();
-    let folders = Folders::new();
+    let inputs = inputs_made();
     let mut verdicts = Verdicts::default();
-    let long = blocked(&folders, 16, 90);
-    try_case(&long, "apart", APART, &folders, &mut verdicts);
-    let short = blocked(&folders, 10, 10);
-    try_case(&short, "early", EARLY, &folders, &mut verdicts);
-    let case = blocked(&folders, 20, 50);
+    let long = blocked(16, 90);
+    try_case(&long, "apart", APART, &inputs, &mut verdicts);
+    let short = blocked(10, 10);
+    try_case(&short, "early", EARLY, &inputs, &mut verdicts);
+    let case = blocked(20, 50);
     for (name, choice) in [
         ("two followers at once", Choice::TwoFollowers),
         ("leader and follower at once", Choice::LeaderAndFollower),
     ] {
         let scene = Scene { choice, ..TOGETHER };
-        try_case(&case, name, scene, &folders, &mut verdicts);
+        try_case(&case, name, scene, &inputs, &mut verdicts);
     }
     verdicts.finish();
 }
 
-/// Where inputs and guests lie.
-struct Folders {
-    inputs: PathBuf,
-    guests: PathBuf,
-}
-
-impl Folders {
-    fn new() -> Folders {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let inputs = target.with_file_name("real");
-        inputs::make(&inputs, &inputs::USUAL);
-        Folders {
-            inputs,
-            guests: target.with_file_name("guests"),
-        }
-    }
+/// Where the inputs lie.
+fn inputs_made() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("real");
+    inputs::make(&folder, &inputs::USUAL);
+    folder
 }
 
 /// In both orders, as often as was asked for.
-fn try_case(case: &Case, name: &str, scene: Scene, folders: &Folders, verdicts: &mut Verdicts) {
+fn try_case(case: &Case, name: &str, scene: Scene, inputs: &Path, verdicts: &mut Verdicts) {
     if !settings::selected(name) {
         return;
     }
@@ -115,7 +113,7 @@ fn try_case(case: &Case, name: &str, scene: Scene, folders: &Folders, verdicts: 
         for round in 1..=settings::repeat() * scene.runs {
             let seed = u64::from(round) * 7919 + name.len() as u64;
             let scene = Scene { order, ..scene };
-            match kills::run(case, scene, &folders.inputs, seed) {
+            match kills::run(case, scene, inputs, seed) {
                 Ok(n) => (killed, replaced) = (killed + n.killed, replaced + n.replaced),
                 Err(e) => failures.push(format!("{order}, run {round}: {e}")),
             }
@@ -128,21 +126,21 @@ fn try_case(case: &Case, name: &str, scene: Scene, folders: &Folders, verdicts: 
     verdicts.add(name, &note, &failures);
 }
 
-fn cases(folders: &Folders) -> Vec<Case> {
-    let text = folders.inputs.join("text").to_string_lossy().into_owned();
+fn cases(inputs: &Path) -> Vec<Case> {
+    let text = inputs.join("text").to_string_lossy().into_owned();
     let case = |name, argv: &[&str], check| Case {
         name,
         argv: argv.iter().map(|w| (*w).to_owned()).collect(),
         check,
     };
-    let patchwork = built("recover_patchwork", &folders.guests);
+    let patchwork = built("recover_patchwork");
     vec![
         case(
             "patchwork",
             &[&patchwork.to_string_lossy()],
             "tail -1 stdout | grep -qx 'GUEST-OK recover_patchwork'",
         ),
-        blocked(folders, 64, 40),
+        blocked(64, 40),
         case(
             "pbzip2",
             &["pbzip2", "-p4", "-c", &text],
@@ -162,8 +160,8 @@ fn cases(folders: &Folders) -> Vec<Case> {
 }
 
 /// So many threads, each blocked in its own way, and so many rounds of that.
-fn blocked(folders: &Folders, threads: u32, rounds: u32) -> Case {
-    let guest = built("recover_blocked", &folders.guests);
+fn blocked(threads: u32, rounds: u32) -> Case {
+    let guest = built("recover_blocked");
     Case {
         name: "blocked",
         argv: vec![
@@ -175,9 +173,19 @@ fn blocked(folders: &Folders, threads: u32, rounds: u32) -> Case {
     }
 }
 
+/// Processes that fork processes, all the time.
+fn tree() -> Case {
+    let guest = built("recover_tree");
+    Case {
+        name: "tree",
+        argv: vec![guest.to_string_lossy().into_owned(), "120".into()],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_tree'",
+    }
+}
+
 /// Much memory: `LARGE_MIB`.
-fn memory(folders: &Folders) -> Case {
-    let guest = built("recover_memory", &folders.guests);
+fn memory() -> Case {
+    let guest = built("recover_memory");
     Case {
         name: "memory",
         argv: vec![

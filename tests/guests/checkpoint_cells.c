@@ -2,7 +2,8 @@
 // Proves: memory full of numbers, threads that sum it up under a lock, lines
 // to stdout, to a file and through a pipe: what tests of checkpoints damage.
 // With a file's name in argv[1] it waits until that file is there; with a
-// number in argv[2] it then reads so many megabytes, and as many in one piece.
+// number in argv[2] it then reads so many megabytes, and as many in one piece;
+// with a file's name in argv[3] it waits again, for that, after half of its lines.
 #include "guest.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,6 +29,11 @@ static void *add(void *arg) {
   return NULL;
 }
 
+static void wait_for(const char *file) {
+  while (access(file, F_OK))
+    nanosleep(&(struct timespec){0, 5000000}, NULL);
+}
+
 int main(int argc, char **argv) {
   char line[64], back[64];
   uint64_t s = 12345, total = 0;
@@ -38,8 +44,8 @@ int main(int argc, char **argv) {
   const char *path = guest_tmp("cells");
   int file = open(path, O_CREAT | O_TRUNC | O_APPEND | O_RDWR, 0600);
   CHECK(file >= 0);
-  while (argc > 1 && access(argv[1], F_OK))
-    nanosleep(&(struct timespec){0, 5000000}, NULL);
+  if (argc > 1)
+    wait_for(argv[1]);
   size_t much = argc > 2 ? (size_t)atol(argv[2]) << 20 : 0;
   char *piece = malloc(much + 65536);
   int zero = open("/dev/zero", O_RDONLY);
@@ -51,6 +57,8 @@ int main(int argc, char **argv) {
     CHECK((got = read(zero, piece, much - n)) - 1 < much);
   for (int round = 0; round < ROUNDS; round++) {
     pthread_t t[THREADS];
+    if (argc > 3 && round == ROUNDS / 2)
+      wait_for(argv[3]);
     sum = 0;
     for (uintptr_t i = 0; i < THREADS; i++)
       CHECK(!pthread_create(&t[i], NULL, add, (void *)i));

@@ -7,6 +7,16 @@ use std::path::Path;
 
 /// Longer than this is a hang.
 const LIMIT_S: u64 = 60;
+
+/// Usage errors.
+pub const USAGE: i32 = 2;
+/// Geryon's own failures, and a run that was stopped.
+pub const OWN: i32 = 125;
+/// The program is there and cannot be run.
+pub const NOT_RUNNABLE: i32 = 126;
+/// There is no such program.
+pub const NOT_FOUND: i32 = 127;
+
 /// These words as a program in `dir`.
 pub fn program(dir: &Path, words: &[&str]) -> Program {
     Program {

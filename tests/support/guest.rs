@@ -24,7 +24,7 @@
 
 use crate::support::{Ended, SIGNALS};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -158,12 +158,17 @@ impl Guest {
     /// Builds it into `out` unless its binary is newer; gives the binary.
     pub fn build(&self, out: &Path, headers: SystemTime) -> Result<PathBuf, String> {
         let binary = out.join(&self.name);
+        // One builder at a time, threads of one test included: what another has just renamed must not
+        // still be written to, for then it cannot be started ("Text file busy").
+        let lock = File::create(out.join(format!("{}.lock", self.name)));
+        let lock = lock.and_then(|l| l.lock().map(|()| l));
+        let _until_built = lock.map_err(|e| format!("cannot lock {binary:?}: {e}"))?;
         let time = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
         let source = time(&self.source).ok_or("the source is gone")?;
         if time(&binary).is_some_and(|b| b > source && b > headers) {
             return Ok(binary);
         }
-        let partial = out.join(format!("{}.{}.partial", self.name, std::process::id()));
+        let partial = out.join(format!("{}.partial", self.name));
         let mut command = Command::new(&self.compiler);
         command
             .args(["-O2", "-g", "-Wall", "-Wextra", "-pthread"])
@@ -179,6 +184,17 @@ impl Guest {
         fs::rename(&partial, &binary).map_err(|e| e.to_string())?;
         Ok(binary)
     }
+}
+
+/// The binary of a guest of `tests/guests`, built if need be.
+pub fn built(name: &str) -> PathBuf {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guests");
+    fs::create_dir_all(&out).expect("target/guests can be made");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
+    let (found, headers) = find(&folder);
+    let guest = found.into_iter().flatten().find(|g| g.name == name);
+    let guest = guest.expect("the guest is there");
+    guest.build(&out, headers).expect("it builds")
 }
 
 /// All guests of a folder by name, and when its headers last changed.

@@ -1,7 +1,7 @@
-//! Killing replicas of a run from outside: who they are, by the run's journal; whom to kill, by chance;
-//! what is wrong with the run afterwards.
+//! Killing replicas of a run from outside: whom, by chance, and what is wrong with the run afterwards.
 
-use crate::guest;
+use crate::journal::Journal;
+use crate::replicas::{self, Replicas};
 use crate::support::{Ended, Outcome, Program, TempDir, settings, tail};
 use serde_json::Value;
 use std::fs;
@@ -72,67 +72,21 @@ pub struct Killed {
     pub files: (usize, usize),
 }
 
-/// The replicas, as far as the journal tells.
-#[derive(Default)]
-pub struct Replicas {
-    /// Their processes, by index; None while one is missing.
-    pub pids: Vec<Option<i32>>,
-    /// Who leads.
-    pub leader: usize,
-    /// How many were replaced so far.
-    pub replaced: usize,
-    /// The run is over, or was stopped.
-    pub over: bool,
-}
-
-impl Replicas {
-    /// Read a journal, of which the last line may be half written.
-    pub fn read(journal: &Path) -> Replicas {
-        let text = fs::read_to_string(journal).unwrap_or_default();
-        let mut r = Replicas::default();
-        for line in text.lines().filter_map(|l| serde_json::from_str(l).ok()) {
-            r.event(&line);
-        }
-        r
-    }
-
-    fn event(&mut self, line: &Value) {
-        let number = |key: &str| line[key].as_i64();
-        let pid = |v: Option<i64>| v.and_then(|p| i32::try_from(p).ok());
-        let index = number("replica").and_then(|r| usize::try_from(r).ok());
-        match (line["event"].as_str(), index) {
-            (Some("start"), _) => {
-                let pids = line["pids"].as_array().into_iter().flatten();
-                self.pids = pids.map(|p| pid(p.as_i64())).collect();
-            }
-            (Some("dropped"), Some(i)) if i < self.pids.len() => self.pids[i] = None,
-            (Some("replaced"), Some(i)) if i < self.pids.len() => {
-                self.pids[i] = pid(number("pid"));
-                self.replaced += 1;
-            }
-            (Some("promoted"), Some(i)) => self.leader = i,
-            (Some("end" | "stopped"), _) => self.over = true,
-            _ => {}
-        }
-    }
-
-    /// Is nobody missing?
-    pub fn are_all_there(&self) -> bool {
-        !self.pids.is_empty() && self.pids.iter().all(Option::is_some)
-    }
-
-    fn choose(&self, choice: Choice, chance: u64, last: Option<usize>) -> Vec<usize> {
-        let n = self.pids.len();
+impl Choice {
+    /// Who it is of these, by chance; `last` was it the last time.
+    fn of(self, replicas: &Replicas, chance: u64, last: Option<usize>) -> Vec<usize> {
+        let n = replicas.pids.len();
         let any = chance as usize % n;
         let followers = |from: usize| (0..n).map(move |k| (from + k) % n);
-        let followers = followers(any).filter(|i| *i != self.leader);
-        match choice {
+        let followers = followers(any).filter(|i| *i != replicas.leader);
+        match self {
             Choice::One => vec![any],
             Choice::Another if last == Some(any) => vec![(any + 1) % n],
             Choice::Another => vec![any],
             Choice::TwoFollowers => followers.take(2).collect(),
             Choice::LeaderAndFollower => {
-                [self.leader].into_iter().chain(followers.take(1)).collect()
+                let leader = [replicas.leader].into_iter();
+                leader.chain(followers.take(1)).collect()
             }
         }
     }
@@ -163,12 +117,12 @@ pub fn run(case: &Case, scene: Scene, inputs: &Path, seed: u64) -> Result<Killed
     let missing = strikes.all(scene, &journal, seed, || run.is_finished());
     let outcome = run.join().expect("the runner does not panic")?;
     let replaced = Replicas::read(&journal).replaced;
+    let told = Journal::read(&journal);
     let wrong = missing.or_else(|| wrong(case, inputs, &outcome, dir.path()));
-    let wrong = wrong.or_else(|| blamed(&journal)).or_else(|| {
-        let text = fs::read_to_string(&journal).unwrap_or_default();
-        (replaced > strikes.killed).then(|| format!("too many replacements:\n{text}"))
-    });
-    match wrong.or_else(|| left_in_memory(&journal)) {
+    let wrong = wrong
+        .or_else(|| blamed(&told))
+        .or_else(|| (replaced > strikes.killed).then(|| format!("too many replacements:\n{told}")));
+    match wrong.or_else(|| left_in_memory(&told)) {
         None => Ok(Killed {
             killed: strikes.killed,
             replaced,
@@ -249,14 +203,13 @@ impl Strikes {
             }
             let pause = least + random.next() % (most - least + 1);
             thread::sleep(Duration::from_millis(pause));
-            let chosen = replicas.choose(scene.choice, random.next(), last);
+            let chosen = scene.choice.of(&replicas, random.next(), last);
             if ended() {
                 break;
             }
             last = chosen.first().copied();
             for pid in chosen.iter().filter_map(|i| replicas.pids[*i]) {
-                // SAFETY: kill takes no pointer; the process is a replica of a run that has not ended.
-                unsafe { libc::kill(pid, libc::SIGKILL) };
+                replicas::kill(pid);
                 self.killed += 1;
             }
             // The journal shows it before it is asked again who is there.
@@ -270,13 +223,10 @@ impl Strikes {
 
     /// How many descriptors the monitor has.
     fn note_files(&mut self, replicas: &Replicas, strike: usize) {
-        let tracer = replicas.pids.iter().flatten().find_map(|pid| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-            let line = status.lines().find_map(|l| l.strip_prefix("TracerPid:"))?;
-            line.trim().parse::<i32>().ok().filter(|p| *p != 0)
-        });
-        let Some(tracer) = tracer else { return };
-        let files = fs::read_dir(format!("/proc/{tracer}/fd")).map_or(0, Iterator::count);
+        let Some(monitor) = replicas.monitor() else {
+            return;
+        };
+        let files = fs::read_dir(format!("/proc/{monitor}/fd")).map_or(0, Iterator::count);
         let most = if strike == 0 {
             &mut self.files.0
         } else {
@@ -331,29 +281,21 @@ fn wrong(case: &Case, inputs: &Path, outcome: &Outcome, dir: &Path) -> Option<St
 }
 
 /// Only those that were killed may be found wanting.
-fn blamed(journal: &Path) -> Option<String> {
-    let text = fs::read_to_string(journal).unwrap_or_default();
-    let mut lines = text.lines();
-    let other = |l: &&str| l.contains("\"fault-seen\"") && !l.contains("SIGKILL");
-    lines.find(other).map(|l| format!("nobody did this: {l}"))
+fn blamed(journal: &Journal) -> Option<String> {
+    let mut seen = journal.told("fault-seen");
+    let other = |l: &&Value| !l.to_string().contains("SIGKILL");
+    seen.find(other).map(|l| format!("nobody did this: {l}"))
 }
 
 /// Every process that the journal names must be gone, zombies included.
-fn left_in_memory(journal: &Path) -> Option<String> {
-    let text = fs::read_to_string(journal).unwrap_or_default();
-    let lines = text
-        .lines()
-        .filter_map(|l| serde_json::from_str::<Value>(l).ok());
-    let pids = lines.flat_map(|l| {
-        let all = l["pids"].as_array().cloned().unwrap_or_default();
-        all.into_iter()
-            .chain([l["pid"].clone()])
-            .filter_map(|p| p.as_i64())
-            .collect::<Vec<_>>()
+fn left_in_memory(journal: &Journal) -> Option<String> {
+    let pids = journal.lines().iter().flat_map(|l| {
+        let all = l["pids"].as_array().into_iter().flatten();
+        all.chain([&l["pid"]]).filter_map(Value::as_i64)
     });
     let begin = Instant::now();
     for pid in pids {
-        while is_zombie(pid) {
+        while replicas::is_zombie(pid as i32) {
             if begin.elapsed() > Duration::from_secs(REPLACED_S) {
                 return Some(format!("process {pid} is left, a zombie"));
             }
@@ -361,22 +303,4 @@ fn left_in_memory(journal: &Path) -> Option<String> {
         }
     }
     None
-}
-
-fn is_zombie(pid: i64) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| rest.starts_with('Z'))
-}
-
-/// A guest of `tests/guests`, built.
-pub fn built(name: &str, out: &Path) -> PathBuf {
-    fs::create_dir_all(out).expect("target/guests can be made");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests");
-    let (found, headers) = guest::find(&folder);
-    let guest = found.into_iter().flatten().find(|g| g.name == name);
-    guest
-        .expect("the guest is there")
-        .build(out, headers)
-        .expect("it builds")
 }

@@ -3,14 +3,16 @@
 use crate::compare::{self, expect};
 use crate::gate::{real_blocking, real_in_flight};
 use crate::ids;
-use crate::log::{acknowledge, confirmed, first as first_word, get, publish, put, remember};
+use crate::log::{
+    acknowledge, confirmed, first as first_word, get, is_end, publish, put, remember, word_at,
+};
 use crate::marshal::{self, Before, Received};
 use crate::promotion;
 use crate::raise;
-use crate::state::{Here, block, leads, private};
+use crate::state::{Here, block, block_anew, leads, private};
 use crate::stop::broken;
 use crate::undo;
-use crate::wait::{announce, announce_end};
+use crate::wait::{announce, announce_end, intend_call};
 use core::sync::atomic::{Ordering, compiler_fence};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
@@ -84,6 +86,7 @@ pub const CONFIRMED: u64 = 0;
 /// now, and is to make the call.
 pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
     loop {
+        intend_call(b, nr, CONFIRMED);
         let first = first_word(b)?;
         remember(b, first);
         let ours = compare::call(kind::END, nr, 0, &frame.args());
@@ -103,11 +106,33 @@ pub fn begin(frame: &mut Frame, row: &Row) -> bool {
     }
     // What was agreed on is what will happen: while this thread waited for the others, its registers
     // and its memory may have changed.
-    if private().replicas > 1 && marshal::digest(row, &frame.args()) != digest {
+    if private().replicas > 1
+        && (marshal::digest(row, &frame.args()) != digest || !is_agreed(row.nr, digest))
+    {
         broken();
     }
     true
 }
+
+/// Is this call what this thread has logged last? It waits for the others to confirm it once more, with
+/// nothing that a register has held since: a thread that was sent past the wait would make the call
+/// before anybody has seen it.
+#[inline(never)]
+fn is_agreed(nr: u16, digest: u64) -> bool {
+    let b = block_anew();
+    let Some(start) = b.pos.checked_sub(BEGIN_WORDS) else {
+        return false;
+    };
+    if private().verify != verify::ASYNC {
+        confirmed(b, b.pos);
+    }
+    is_end(b, b.pos)
+        && word_at(b, start) == word(kind::BEGIN, 0, nr, 0)
+        && word_at(b, start + 1) == digest
+}
+
+/// Words of the record of a call's beginning: itself, the digest, six arguments.
+const BEGIN_WORDS: u64 = 8;
 
 /// Agree with the other replicas on a number and a digest.
 pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bool {
@@ -161,7 +186,14 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     let args = ids::translated(row, args);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
-        return ids::shown(row, real_in_flight(nr, args));
+        let result = real_in_flight(nr, args);
+        if blames_its_caller(result) {
+            take_off(b, row.nr, digest);
+            if real_in_flight(number_of(row), args) != result {
+                broken();
+            }
+        }
+        return ids::shown(row, result);
     }
     loop {
         b.repeatable = if first || digest != CONFIRMED {
@@ -173,10 +205,19 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if serial {
             crate::serial::release(b);
         }
+        intend_call(b, row.nr, digest);
         announce(wait::KERNEL, nr, 0);
         b.halted.store(0, Ordering::Relaxed);
         let checked = digest != CONFIRMED;
-        let mut result = finish_write(b, nr, &args, checked, real_blocking(nr, &args, checked));
+        let mut result = real_blocking(nr, &args, checked);
+        if blames_its_caller(result) {
+            take_off(b, row.nr, digest);
+            let again = real_blocking(number_of(row), &args, checked);
+            if again != result {
+                broken();
+            }
+        }
+        result = finish_write(b, nr, &args, checked, result);
         announce_end();
         if serial {
             b.flight_written = marshal::written(row, &shown, result, before);
@@ -197,6 +238,24 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     }
 }
 
+/// Does this result say that the call, or what it was given, is none? It has done nothing then, and is
+/// made once more, with everything taken from memory again: what was wrong may have been a register of
+/// this replica.
+fn blames_its_caller(result: i64) -> bool {
+    const EBADF: i64 = -9;
+    const EFAULT: i64 = -14;
+    const EINVAL: i64 = -22;
+    const ENOSYS: i64 = -38;
+    const ENOTSOCK: i64 = -88;
+    matches!(result, EBADF | EFAULT | EINVAL | ENOSYS | ENOTSOCK)
+}
+
+/// A call's number, from the table again.
+fn number_of(row: &Row) -> u64 {
+    // SAFETY: a word of the table.
+    unsafe { core::ptr::from_ref(&row.nr).read_volatile() as u64 }
+}
+
 /// A write to a pipe or a stream that the monitor's halting may have cut short: how much is written by
 /// now.
 fn finish_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -> i64 {
@@ -211,11 +270,12 @@ fn finish_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -> 
 /// A write that was cut short by what no signal of the program has done (its leader's death, a halt):
 /// write the rest. How much is written by now.
 pub fn complete_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: i64) -> i64 {
-    while is_cut_short(nr, args, done) {
+    // A handler that waits has a short count to see.
+    while is_cut_short(nr, args, done) && !raise::pending(b) {
         let more = write_part(b, nr, args, checked, done);
         if more > 0 {
             done += more;
-        } else if !(more == -4 || outcome::is_interrupted(more)) || raise::pending(b) {
+        } else if !(more == -4 || outcome::is_interrupted(more)) {
             break;
         }
     }
@@ -277,6 +337,13 @@ pub fn take_off(mut b: Here, nr: u16, digest: u64) {
     b.flight_written = 0;
     b.flight.store(flight::BEGUN, Ordering::Release);
     point!(CallBegun);
+}
+
+/// A call has been made by other ways than the gate's: who takes over next finds its result.
+pub fn made(mut b: Here, nr: u16, digest: u64, result: i64) {
+    take_off(b, nr, digest);
+    b.flight_result = [result as u64; 2];
+    b.flight.store(flight::RETURNED, Ordering::Release);
 }
 
 /// Calls that answer at once, whatever happens: the watchdog need not know of them, and in serial

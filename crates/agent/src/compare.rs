@@ -8,6 +8,7 @@ use crate::call::begin_record;
 use crate::log::get;
 use crate::state::Here;
 use crate::stop::diverged;
+use crate::wait::{intend, intend_call};
 use core::array::from_fn;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::why;
@@ -54,6 +55,7 @@ pub fn expect<const N: usize>(
     args: &[u64; 6],
 ) -> Option<(u64, [u64; N])> {
     loop {
+        intend_call(b, nr, digest);
         let first = begin_record(b, frame)?;
         let at = b.pos - 1;
         // Before anything more is read: another kind of record may have nothing more.
@@ -81,6 +83,7 @@ fn differs(code: u32, at: u64, k: u8, nr: u16, digest: u64, args: &[u64; 6]) {
 #[inline(always)]
 pub fn expect_plain(b: Here, frame: &mut Frame, ours: u64) -> Option<u64> {
     loop {
+        intend(b, ours, 0);
         let first = begin_record(b, frame)?;
         if same_kind(b.pos - 1, first, ours, plain(ours)) {
             return Some(first);

@@ -1,4 +1,5 @@
-//! The descriptors of a forked process: only its leader has them. Who takes over fetches them.
+//! The descriptors of a forked process, its working directory and its umask: only its leader has them.
+//! Who takes over fetches them.
 
 use crate::gate::{real, rpc};
 use crate::state::{block, private};
@@ -6,6 +7,7 @@ use geryon_abi::layout::{rpc as number, why};
 
 const NR_CLOSE: u64 = 3;
 const NR_FCNTL: u64 = 72;
+const NR_CHDIR: u64 = 80;
 const NR_DUP3: u64 = 292;
 const NR_PIDFD_OPEN: u64 = 434;
 const NR_PIDFD_GETFD: u64 = 438;
@@ -40,6 +42,10 @@ pub fn inherit() {
         }
         let skip = if first == 0 {
             real(NR_UMASK, [list[2], 0, 0, 0, 0, 0]);
+            let entered = real(NR_CHDIR, [cwd_of(list[0]).as_ptr() as u64, 0, 0, 0, 0, 0]);
+            if entered < 0 {
+                lost(entered);
+            }
             pidfd = beyond(real(NR_PIDFD_OPEN, [list[0], 0, 0, 0, 0, 0]), list[1]);
             if pidfd < 0 {
                 lost(pidfd);
@@ -56,6 +62,22 @@ pub fn inherit() {
     if pidfd >= 0 {
         real(NR_CLOSE, [pidfd as u64, 0, 0, 0, 0, 0]);
     }
+}
+
+/// The kernel's link to a process's working directory, also to one that was removed.
+fn cwd_of(pid: u64) -> [u8; 32] {
+    const BEFORE: &[u8] = b"/proc/";
+    const BEHIND: &[u8] = b"/cwd";
+    let mut path = [0; 32];
+    path[..BEFORE.len()].copy_from_slice(BEFORE);
+    let digits = pid.checked_ilog10().unwrap_or(0) as usize + 1;
+    let mut rest = pid;
+    for digit in path[BEFORE.len()..][..digits].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    path[BEFORE.len() + digits..][..BEHIND.len()].copy_from_slice(BEHIND);
+    path
 }
 
 /// Without its descriptors nobody can lead.
@@ -89,5 +111,17 @@ fn fetch(pidfd: u64, word: u64) {
         real(NR_CLOSE, [got as u64, 0, 0, 0, 0, 0]);
     } else if stays {
         real(NR_FCNTL, [to, F_SETFD, 0, 0, 0, 0]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_named_by_its_process() {
+        assert!(cwd_of(4_194_303).starts_with(b"/proc/4194303/cwd\0"));
+        assert!(cwd_of(10).starts_with(b"/proc/10/cwd\0"));
+        assert!(cwd_of(7).starts_with(b"/proc/7/cwd\0"));
     }
 }

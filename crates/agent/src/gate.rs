@@ -2,7 +2,7 @@
 
 use crate::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;
-use geryon_abi::layout::Block;
+use geryon_abi::layout::{Block, flight};
 use geryon_abi::point::FaultPoint;
 
 // Numbers of Block's fields that the assembly uses; asserted against the structure below.
@@ -20,6 +20,10 @@ const WIPE_BYTES: usize = 768;
 pub const SITE_WORD: usize = SITE_WORD_VALUE;
 const SITE_WORD_VALUE: usize = 23;
 
+/// Held by r11 from a gate's first instruction to its `syscall`; the flags, which the kernel leaves
+/// there, are never this.
+const WAY_IN: u32 = 0x6761_7465;
+
 /// Behind a `syscall` instruction: a result that is none is a crash, not an input of all replicas.
 macro_rules! check_made {
     () => {
@@ -27,6 +31,30 @@ macro_rules! check_made {
          btc rcx, {unmade}
          cmp rcx, 1024
          jb geryon_unmade"
+    };
+}
+
+/// The first instruction of a gate. (r11 is nobody's: the `syscall` instruction overwrites it.)
+macro_rules! come_in {
+    () => {
+        "mov r11d, {way_in}"
+    };
+}
+
+/// Right before the `syscall` instruction: who has not come in by the front door was sent here by a
+/// flipped bit in its instruction pointer, with arguments that are none.
+macro_rules! check_way_in {
+    () => {
+        "cmp r11d, {way_in}
+         jne geryon_unmade"
+    };
+}
+
+/// Before a result is noted: there is one already that is still to be logged, so this is none.
+macro_rules! check_unnoted {
+    () => {
+        "test dword ptr gs:[{flight}], {noted}
+         jnz geryon_unmade"
     };
 }
 
@@ -114,6 +142,7 @@ global_asm!(
     "geryon_gate_begin:",
     ".globl geryon_syscall",
     "geryon_syscall:",               // extern "C" fn(nr, a1, .., a6) -> result
+    come_in!(),
     "mov rax, rdi",
     "mov rdi, rsi",
     "mov rsi, rdx",
@@ -122,13 +151,16 @@ global_asm!(
     "mov r8, r9",
     "mov r9, [rsp+8]",
     "bts rax, {unmade}",
+    check_way_in!(),
     "syscall",
     check_made!(),
     "ret",
     ".globl geryon_syscall_blocking",
     "geryon_syscall_blocking:",      // extern "C" fn(nr, arguments, checked) -> result;
-    "push rbx",                      // gives EINTR when a signal is pending
+    come_in!(),                      // gives EINTR when a signal is pending
+    "push rbx",
     "push rdx",
+    "push rsi",                      // where its arguments are, for the watchdog
     "mov rbx, rsi",
     "mov rax, rdi",
     "mov rdi, [rbx]",
@@ -138,10 +170,11 @@ global_asm!(
     "mov r8, [rbx+32]",
     "mov r9, [rbx+40]",
     "bts rax, {unmade}",
-    ".globl geryon_blocking_check",
-    "geryon_blocking_check:",        // from here to the syscall the monitor may say `geryon_eintr`
     point_in_assembly!("halved"),
     point_in_assembly!("interrupted"),
+    check_way_in!(),
+    ".globl geryon_blocking_check",
+    "geryon_blocking_check:",        // from here to the syscall the monitor may say `geryon_eintr`
     point_in_assembly!("signal"),
     "cmp dword ptr gs:[{pending}], 0",
     "jne geryon_eintr",
@@ -151,7 +184,7 @@ global_asm!(
     ".globl geryon_blocking_end",
     "geryon_blocking_end:",
     point_in_assembly!("returned"),
-    "cmp dword ptr [rsp], 0",
+    "cmp dword ptr [rsp+8], 0",
     "je 7f",
     "cmp rdi, [rbx]",                // it has slept for long: were its arguments still the same
     "jne geryon_unmade",             // when it was taken up again?
@@ -166,27 +199,32 @@ global_asm!(
     "cmp r9, [rbx+40]",
     "jne geryon_unmade",
     "7:",
+    check_unnoted!(),
     "mov gs:[{flight_result}], rax",
+    point_in_assembly!("call_noted"),
     ".globl geryon_flight_returned",
     "geryon_flight_returned:",
-    point_in_assembly!("noted"),
     "shl dword ptr gs:[{flight}], 1",
     point_in_assembly!("half_noted"),
     "mov gs:[{flight_result} + 8], rax",
     check_made!(),
+    "pop rdx",
     "pop rdx",
     "pop rbx",
     "ret",
     ".globl geryon_eintr",
     "geryon_eintr:",
     "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
+    check_unnoted!(),
     "mov gs:[{flight_result}], rax",
     "mov gs:[{flight_result} + 8], rax",
+    "pop rdx",
     "pop rdx",
     "pop rbx",
     "ret",
     ".globl geryon_flight_syscall",
     "geryon_flight_syscall:",        // as geryon_syscall, with its result kept for a successor
+    come_in!(),
     "mov rax, rdi",
     "mov rdi, rsi",
     "mov rsi, rdx",
@@ -196,14 +234,16 @@ global_asm!(
     "mov r9, [rsp+8]",
     "bts rax, {unmade}",
     point_in_assembly!("fork_fails"),
+    check_way_in!(),
     "syscall",
     ".globl geryon_flight_end",
     "geryon_flight_end:",
     point_in_assembly!("returned"),
+    check_unnoted!(),
     "mov gs:[{flight_result}], rax",
+    point_in_assembly!("call_noted"),
     ".globl geryon_flight_end_returned",
     "geryon_flight_end_returned:",
-    point_in_assembly!("noted"),
     "shl dword ptr gs:[{flight}], 1",
     point_in_assembly!("half_noted"),
     "mov gs:[{flight_result} + 8], rax",
@@ -355,7 +395,7 @@ global_asm!(
     "ret",
     site = const SITE_WORD_VALUE,
     returned = const FaultPoint::CallReturned as u32,
-    noted = const FaultPoint::CallNoted as u32,
+    call_noted = const FaultPoint::CallNoted as u32,
     half_noted = const FaultPoint::CallHalfNoted as u32,
     halved = const FaultPoint::WriteHalved as u32,
     interrupted = const FaultPoint::CallInterrupted as u32,
@@ -364,6 +404,8 @@ global_asm!(
     unmade = const geryon_abi::outcome::UNMADE,
     pending = const PENDING,
     flight = const core::mem::offset_of!(Block, flight),
+    way_in = const WAY_IN,
+    noted = const !(flight::BEGUN | flight::FINISHING),
     flight_result = const core::mem::offset_of!(Block, flight_result),
     free = const FREE,
     hook_rsp = const core::mem::offset_of!(Block, hook_rsp),

@@ -1,11 +1,12 @@
 //! The thread's stream of records: the leader appends, a follower reads.
 
+use crate::compare::plain;
 use crate::gate::rpc;
 use crate::state::{Here, block, header, private};
 use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-use geryon_abi::layout::{RING_WORDS, outdated, rpc as number, wait};
-use geryon_abi::record::{kind, kind_of};
+use geryon_abi::layout::{RING_WORDS, outdated, rpc as number, wait, why};
+use geryon_abi::record::{kind, kind_of, word};
 use geryon_ring::Ring;
 
 const NR_MEMBARRIER: u64 = 324;
@@ -121,6 +122,11 @@ fn ask_for_younger(mut b: Here, tail: u64) {
     }
 }
 
+/// Leader: does the log that others see end at `pos`?
+pub fn is_end(b: Here, pos: u64) -> bool {
+    ring(b).head() == pos
+}
+
 /// Leader: wait until every living follower has verified everything below `pos`.
 pub fn confirmed(b: Here, pos: u64) {
     let r = ring(b);
@@ -230,10 +236,18 @@ pub fn signal_is_next(mut b: Here) -> bool {
 pub fn first(b: Here) -> Option<u64> {
     loop {
         let w = get_first(b)?;
-        if kind_of(w) != kind::TURN {
+        let k = kind_of(w);
+        if k == kind::TURN {
+            crate::serial::take(b, w);
+        } else if k == kind::HELLO
+            || !crate::serial::active()
+            || b.vforked != 0
+            || crate::serial::runs(b)
+        {
             return Some(w);
+        } else {
+            crate::stop::diverged(why::KIND, b.pos - 1, plain(word(kind::TURN, 0, 0, 0)));
         }
-        crate::serial::take(b, w);
     }
 }
 

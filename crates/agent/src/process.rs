@@ -70,6 +70,18 @@ fn disown(shown: u32) -> Option<u32> {
     })
 }
 
+/// New leader: tell the monitor which children are still to be waited for. The former leader's kernel may
+/// have given one to a wait that is not in the log.
+pub fn tell_children() {
+    let high = CHILDREN_HIGH.load(Ordering::Acquire) as usize;
+    for child in CHILDREN.iter().take(high) {
+        let shown = child.load(Ordering::Acquire) >> 32;
+        if shown != 0 {
+            rpc(number::UNREAPED, shown, 0, 0);
+        }
+    }
+}
+
 /// vfork, and clone with CLONE_VM | CLONE_VFORK (posix_spawn): the child runs in its parent's
 /// memory, on a slot of its own in the parent's log, until it execs or exits; the parent waits.
 pub fn vfork(frame: &mut Frame, row: &'static Row) {
@@ -146,7 +158,10 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
     let shown = match first {
         Some(_) => crate::log::get_ahead(b) as i64,
         // Its predecessor's child, or if there was none, its own.
-        None => promotion::given(b, row, &frame.args(), call::CONFIRMED).unwrap_or(own),
+        None => promotion::given(b, row, &frame.args(), call::CONFIRMED).unwrap_or_else(|| {
+            call::made(b, row.nr, call::CONFIRMED, own);
+            own
+        }),
     };
     if shown > 0 && own < 0 {
         // Its replica lacks a process from now on.
@@ -193,7 +208,6 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     alone();
     p.forks = 0;
     p.file_maps = 0;
-    p.shares_files = 0;
     for c in CHILDREN
         .iter()
         .take(CHILDREN_HIGH.load(Ordering::Relaxed) as usize)
@@ -204,13 +218,22 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.own_pid = real(NR_GETPID, [0; 6]) as u32;
     point!(ChildNew);
     let mut path = [0u8; 64];
-    match rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0) {
+    // The monitor looks whether its parent had descriptors of its own.
+    let answer = rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0);
+    p.shares_files = 0;
+    match answer {
         0 => {
             // This copy of the descriptor table would keep pipes open that the program closes.
             real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
         }
         // Its parent may have followed when it was forked.
         1 => p.role = role::LEADER,
+        // Without descriptors of its own: this process is to have those of the leader that was lost.
+        2 => {
+            p.role = role::LEADER;
+            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+            crate::files::inherit();
+        }
         _ => {
             die();
         }
@@ -356,7 +379,7 @@ fn expect_wait(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(u6
 }
 
 /// The id of the child that this successful wait has reaped, or 0.
-fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
+pub fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
     if nr == NR_WAITID {
         const WNOWAIT: u64 = 0x100_0000;
         if args[2] == 0 || args[3] & WNOWAIT != 0 {

@@ -39,6 +39,7 @@ fn prepare() -> bool {
         crate::files::inherit();
         // Whoever has still to map a file finds it here.
         header().leader_pid.store(p.own_pid, Ordering::SeqCst);
+        crate::process::tell_children();
         crate::timer::arm();
         if crate::serial::active() {
             crate::serial::promoted();

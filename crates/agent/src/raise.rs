@@ -25,10 +25,11 @@ pub fn pending(b: Here) -> bool {
 }
 
 /// Leader, at the start of a call: if a signal waits, log it and let its handler run; the
-/// call is issued again when the handler returns, so this does not return.
+/// call is issued again when the handler returns, so this does not return. A call that the former leader
+/// has made already comes first: the handler runs when it has shown its result.
 #[inline(always)]
 pub fn lead_signal_before(b: Here, frame: &mut Frame) {
-    if pending(b) {
+    if pending(b) && b.given.load(Ordering::Acquire) == 0 {
         if crate::serial::active() {
             // A thread of a new leader, which waited for a record, may not have the turn.
             crate::serial::acquire(b);

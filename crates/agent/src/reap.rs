@@ -5,7 +5,7 @@ use crate::gate::{guarded, real_blocking, rpc};
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, header};
-use crate::wait::{announce, announce_end};
+use crate::wait::{announce, announce_end, intend_call};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{Reap, flight, repeat, rpc as number, wait};
 use geryon_abi::row::Row;
@@ -26,6 +26,9 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     if let Some(result) = promotion::given(b, row, &args, digest) {
         if serial {
             crate::serial::acquire(b);
+        }
+        if result >= 0 {
+            forget(crate::process::gone_child(row.nr as u64, &args, result));
         }
         return result;
     }
@@ -56,6 +59,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         if serial {
             crate::serial::release(b);
         }
+        intend_call(b, row.nr, digest);
         announce(wait::KERNEL, row.nr as u64, 0);
         let events = &raw const header().child_events as u64;
         let slept = real_blocking(NR_FUTEX, &[events, 0, seen as u64, 0, 0, 0], true);
@@ -68,6 +72,19 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         if raise::pending(b) && (slept == -4 || (-516..=-512).contains(&slept)) {
             return RESTARTS;
         }
+    }
+}
+
+/// The former leader has waited for this child, if any.
+fn forget(child: u32) {
+    if child != 0 {
+        let mut reap = Reap {
+            which: P_PID,
+            id: child as u64,
+            keep: 0,
+            status: 0,
+        };
+        rpc(number::REAP, &raw mut reap as u64, 0, 0);
     }
 }
 

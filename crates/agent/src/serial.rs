@@ -125,6 +125,7 @@ pub fn acquire(b: Here) {
     announce_end();
     OWNER.store(b.slot, Ordering::SeqCst);
     b.has_turn.store(1, Ordering::SeqCst);
+    b.robbed.store(0, Ordering::Relaxed);
     let (slot, pos) = (
         LAST_SLOT.load(Ordering::Relaxed),
         LAST_POS.load(Ordering::Relaxed),
@@ -186,6 +187,7 @@ impl Holder {
             h.has_turn.store(1, Ordering::SeqCst);
             return false;
         }
+        h.robbed.store(1, Ordering::SeqCst);
         LAST_SLOT.store(h.slot as u64, Ordering::SeqCst);
         LAST_POS.store(h.pos, Ordering::SeqCst);
         true
@@ -278,12 +280,21 @@ pub fn take(mut b: Here, w: u64) -> bool {
         }
     }
     announce_end();
+    before.robbed.store(forced as u32, Ordering::SeqCst);
+    b.robbed.store(0, Ordering::SeqCst);
     NUMBER.store(number, Ordering::SeqCst);
     OWNER.store(b.slot, Ordering::SeqCst);
     point!(TurnTaken);
     changed();
     await_exits();
     true
+}
+
+/// Follower: may this thread run, as the log has it? Where another one has taken the turn that this one
+/// stood waiting with, the next that is logged of it is a turn again, or the leader has let two run.
+#[inline(always)]
+pub fn runs(b: Here) -> bool {
+    OWNER.load(Ordering::SeqCst) == b.slot || b.robbed.load(Ordering::SeqCst) != 0
 }
 
 /// The process leads from now on: the turn is with whom its former leader has last given it to, unless

@@ -2,9 +2,10 @@
 //! waits for is in shared memory (another replica stores it) or in this process.
 
 use crate::gate::real;
-use crate::state::{block, private};
+use crate::state::{Here, block, private};
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use geryon_abi::record::{kind, word};
 
 const NR_SCHED_YIELD: u64 = 24;
 const NR_FUTEX: u64 = 202;
@@ -81,6 +82,21 @@ pub fn announce(why: u32, what: u64, value: u64) {
     b.waiting_for = what;
     b.waiting_value = value;
     b.waiting.store(why, Ordering::Relaxed);
+}
+
+/// Say in the thread's block what it is about to do at this position of the log, for the watchdog:
+/// where one waits for what none of the others will ever do, nothing is logged that could be compared.
+#[inline(always)]
+pub fn intend(mut b: Here, what: u64, digest: u64) {
+    b.intent = what;
+    b.intent_digest = digest;
+    b.intent_at = b.pos;
+}
+
+/// The same for a call, of whatever kind its record is.
+#[inline(always)]
+pub fn intend_call(b: Here, nr: u16, digest: u64) {
+    intend(b, word(kind::CALL, 0, nr, 0), digest);
 }
 
 /// The thread goes on.

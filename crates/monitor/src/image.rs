@@ -113,9 +113,14 @@ impl Image {
         }
     }
 
+    /// The agent's code.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        AGENT_BASE..AGENT_BASE + self.len
+    }
+
     /// True for an address in the agent's code.
     pub fn contains(&self, address: u64) -> bool {
-        (AGENT_BASE..AGENT_BASE + self.len).contains(&address)
+        self.range().contains(&address)
     }
 
     /// The nearest symbol below an address of the image.

@@ -297,6 +297,12 @@ impl Monitor {
         if !self.hold(tid)? {
             return Ok(Hit::Later("the thread does not stop"));
         }
+        if self.is_kernels(tid, pid, &i.fault.target)? {
+            self.release(&[tid]);
+            return Ok(Hit::Later(
+                "the thread is in a call, and the kernel has what is to be hit",
+            ));
+        }
         let struck = self.strike(tid, pid, &i.fault.target);
         if matches!(struck, Ok(Ok(()))) {
             i.victim = Some(tid);

@@ -225,8 +225,8 @@ impl Monitor {
                 self.early.insert(pid);
                 return Ok(());
             }
-            Stop::Event(_, Event::Vfork) => self.on_birth(pid, false),
-            Stop::Event(_, Event::Clone | Event::Fork) => self.on_birth(pid, true),
+            Stop::Event(_, Event::Vfork) => self.on_birth(pid, true),
+            Stop::Event(_, Event::Clone | Event::Fork) => self.on_birth(pid, false),
             Stop::Event(_, Event::Exec) => self.on_exec(pid),
             Stop::Event(_, Event::Seccomp) => self.on_call(pid),
             Stop::Event(_, Event::Exit) => self.on_exit(pid),

@@ -15,13 +15,14 @@ mod children;
 mod cut;
 mod flight;
 mod quiet;
+mod spoilt;
 mod undo;
 
 pub use children::Ended;
 
 use crate::journal::Event;
 use crate::options::OnDivergence;
-use crate::state::{End, Group, GroupId, Member, Monitor, Name};
+use crate::state::{End, Group, GroupId, Member, Monitor, Process};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
@@ -184,19 +185,30 @@ impl Monitor {
         let Some(successor) = self.successor(replica) else {
             return self.give_up("stopped: nobody is left who could lead");
         };
-        self.forget_reaped(replica);
+        self.doubt_reaped(replica);
         self.unconfine(successor);
         self.replicas[replica].dropped = true;
         self.journal.tell(&Event::Dropped { replica });
+        // What the program ends itself ends so.
+        let ends = |p: &Process| {
+            let g = p.group.and_then(|g| self.groups.get(&g));
+            g.is_some_and(|g| g.leader == replica && g.ending)
+        };
         let pids: Vec<Pid> = self
             .processes
             .iter()
             .filter(|(_, p)| p.replica == replica && (p.group.is_some() || p.parent.is_some()))
+            .filter(|(_, p)| !ends(p))
             .map(|(p, _)| *p)
             .collect();
         let (mut unled, mut over) = (Vec::new(), Vec::new());
         for (id, g) in &mut self.groups {
-            let former = g.leader_pid().filter(|_| g.leader == replica && !g.ending);
+            let ended = g.members[replica].end.is_some();
+            if g.leader == replica && (g.ending || ended) {
+                // All that there is to do is in the log.
+                continue;
+            }
+            let former = g.leader_pid().filter(|_| g.leader == replica);
             g.forget(replica);
             g.segment.header().taken_over.store(1, Ordering::SeqCst);
             if g.leader != replica {
@@ -204,6 +216,7 @@ impl Monitor {
             }
             g.leader = successor;
             g.adopted = true;
+            g.heir_of = None;
             let h = g.segment.header();
             h.leader.store(successor as u32, Ordering::SeqCst);
             // (Descriptors are the former one's until the successor has fetched them: its agent says so.)
@@ -242,38 +255,12 @@ impl Monitor {
             }
             self.child_ended(name, end);
         }
-        self.name_unled();
         self.taken_over = true;
         self.deposed.extend(&pids);
         for p in pids {
             kill(p, libc::SIGKILL);
         }
         self.lose_another(successor);
-    }
-
-    /// Groups that are led from their birth on get the names that the program was told.
-    fn name_unled(&mut self) {
-        let told: Vec<(GroupId, Name)> = self
-            .groups
-            .values()
-            .flat_map(|g| {
-                let named = g.children.iter().filter_map(|(sequence, id)| {
-                    let parent = g.name.shown;
-                    g.names.get(sequence).map(|shown| {
-                        let shown = *shown;
-                        (*id, Name { shown, parent })
-                    })
-                });
-                named.collect::<Vec<_>>()
-            })
-            .collect();
-        for (id, name) in told {
-            if let Some(g) = self.groups.get_mut(&id)
-                && g.name.shown == 0
-            {
-                g.name = name;
-            }
-        }
     }
 
     /// The follower that has come farthest.
@@ -345,7 +332,6 @@ impl Monitor {
                 }
                 self.examine(id, t);
                 self.dies_at(FaultPoint::SuccessorExamined, pid);
-                self.name_unled();
                 t.stage = Stage::Replaying;
                 Ok(false)
             }
@@ -417,6 +403,7 @@ impl Monitor {
         if !t.told {
             t.told = true;
             self.dies_at(FaultPoint::SuccessorLeads, pid);
+            self.forget_reaped(id);
             self.journal.tell(&Event::Promoted {
                 replica: t.successor,
                 pid,
@@ -429,7 +416,16 @@ impl Monitor {
                 t.former + 1
             );
         }
-        self.legacy_is_used(t, pid)
+        Ok(!self.awaits_heirs(id, t) && self.legacy_is_used(t, pid)?)
+    }
+
+    /// Are its descriptors still wanted, by a child that the successor has forked while it followed?
+    fn awaits_heirs(&self, id: GroupId, t: &Takeover) -> bool {
+        let newborn = |p: &Process| {
+            p.group.is_none() && p.guest.is_none() && p.parent == Some((id, t.successor))
+        };
+        self.processes.values().any(newborn)
+            || self.groups.values().any(|g| g.heir_of == Some(t.pid))
     }
 
     /// It is over, or the group is: let go of what is left, and have the replica made anew.
@@ -442,17 +438,19 @@ impl Monitor {
 
     /// Let go of what is left of all former leaders.
     pub(crate) fn bury_all(&self) {
-        for g in self.groups.values() {
+        for g in self.groups.values().chain(self.retired.values()) {
             if let Some(t) = &g.takeover {
                 t.bury();
             }
         }
     }
 
-    /// The former leader of the group that the process is in.
+    /// The process whose descriptors this one is to have: the former leader of its group, or of its
+    /// parent's.
     pub(crate) fn former(&self, pid: Pid) -> Option<Pid> {
         let (id, _) = self.membership(pid)?;
-        Some(self.groups.get(&id)?.takeover.as_ref()?.pid)
+        let g = self.groups.get(&id)?;
+        g.heir_of.or_else(|| Some(g.takeover.as_ref()?.pid))
     }
 
     /// Its memory, or that of one before it that has left something to this thread group.
@@ -462,14 +460,6 @@ impl Monitor {
         let of = slot.and_then(|s| t.legacy.iter().find(|l| l.slot == s));
         let whose = of.map_or(0, |l| l.whose);
         t.memories.get(whose)
-    }
-}
-
-impl Group {
-    /// Is it not known yet what its lost leader had under way?
-    pub(crate) fn is_unexamined(&self) -> bool {
-        let t = self.takeover.as_ref();
-        t.is_some_and(|t| t.stage == Stage::Dying)
     }
 }
 
@@ -491,6 +481,11 @@ impl Takeover {
             rest: Vec::new(),
             legacy: Vec::new(),
         }
+    }
+
+    /// The former leader's process.
+    pub(crate) fn former_pid(&self) -> Pid {
+        self.pid
     }
 
     /// What the former leader has logged last is in doubt: it is cut off where the survivors stand.

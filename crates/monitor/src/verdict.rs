@@ -14,11 +14,12 @@ use crate::options::OnDivergence;
 use crate::report::words::why_text;
 use crate::state::{GroupId, Monitor, ReportWords, Reported};
 use anyhow::Result;
-use geryon_abi::layout::{Report, block_address};
+use geryon_abi::layout::{MAX_THREADS, Report, block_address};
 use geryon_tracee::{Pid, core_of};
 use geryon_vote::is_majority;
 use std::collections::BTreeSet;
 use std::mem::offset_of;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// With fewer replicas no majority can name the one that is wrong.
@@ -81,6 +82,10 @@ impl Monitor {
             );
             return Ok(());
         }
+        if self.is_made_up(group, &report) {
+            self.broken(group, replica, "has read what is not in the log");
+            return Ok(());
+        }
         if let Some(g) = self.groups.get_mut(&group) {
             g.reports.push(Reported {
                 replica,
@@ -91,6 +96,16 @@ impl Monitor {
         }
         self.judge_reports(group, Duration::MAX);
         Ok(())
+    }
+
+    /// Is the record that a follower differs from not in the log at all? One that waits for a record
+    /// must not go on before it is there; its own damage says otherwise, not the leader's.
+    fn is_made_up(&self, id: GroupId, report: &ReportWords) -> bool {
+        let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
+            return false;
+        };
+        let slot = report.slot as usize;
+        slot >= MAX_THREADS || report.pos >= g.segment.ring(slot).head.load(Ordering::SeqCst)
     }
 
     /// Decide the oldest report of a group, if it can be decided.

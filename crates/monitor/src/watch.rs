@@ -3,7 +3,9 @@
 //! kernel) are never mistaken for it.
 
 mod asleep;
+mod calls;
 mod lines;
+mod strays;
 
 use crate::block_field;
 use crate::state::{Group, GroupId, Monitor};
@@ -15,6 +17,7 @@ use geryon_tracee::Pid;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use strays::Stray;
 
 /// A leader that is found waiting so often for a follower that has ended will not exit by itself.
 const MISSED_ROUNDS: u32 = 4;
@@ -28,8 +31,13 @@ const UNDECIDED: Duration = Duration::from_secs(10);
 const SPARE_TICKS: u64 = 1_000;
 /// A free turn is taken at once.
 const STARVED_ROUNDS: u32 = 6;
+/// What is said of a replica whose arguments have changed while it slept.
+const WRONG: &str = "sleeps in another call than it was to make";
 /// What is said of a replica that uses processor time and comes to nothing.
 const ENDLESS: &str = "computes without end where the others went on";
+
+/// A thread that is found asleep in a wrong call so often is.
+const WRONG_ROUNDS: u32 = 2;
 
 /// The watchdog's memory.
 #[derive(Default)]
@@ -38,6 +46,8 @@ pub struct Watch {
     seen: HashMap<Pid, Seen>,
     /// When it looked last.
     last: Option<Instant>,
+    /// Who waits elsewhere than the others, by group, and for how many rounds.
+    strays: HashMap<GroupId, (Stray, u32)>,
 }
 
 /// What was seen of a process when it last got on.
@@ -52,6 +62,8 @@ struct Seen {
     rested: Rested,
     /// For how many rounds all its threads have waited for a turn that none of them has.
     starved: u32,
+    /// For how many rounds a thread of it has slept in another call than it was to make.
+    wrong: u32,
 }
 
 impl Seen {
@@ -62,6 +74,7 @@ impl Seen {
             ticks,
             rested: Rested::default(),
             starved: 0,
+            wrong: 0,
         }
     }
 }
@@ -83,6 +96,12 @@ pub struct View {
     pub verified: u64,
     /// Records so far.
     pub events: u64,
+    /// What it is about to do there, see `Block::intent`.
+    pub intent: [u64; 2],
+    /// Where it said so.
+    pub intent_at: u64,
+    /// Where it last made a call that is not logged.
+    pub unlogged_at: u64,
     /// The last records.
     pub last: [u64; 16],
     /// Host thread id.
@@ -119,6 +138,12 @@ impl Monitor {
                 pos: word(block_field!(pos)),
                 verified: word(block_field!(verified)),
                 events: word(block_field!(events)),
+                intent: [
+                    word(block_field!(intent)),
+                    word(block_field!(intent_digest)),
+                ],
+                intent_at: word(block_field!(intent_at)),
+                unlogged_at: word(block_field!(unlogged_at)),
                 last: m.words(b + block_field!(last)).unwrap_or([0; 16]),
                 tid: word(block_field!(own_tid)) as Pid,
             });
@@ -139,6 +164,8 @@ impl Monitor {
         self.end_orphans();
         let processes = &self.processes;
         self.watch.seen.retain(|pid, _| processes.contains_key(pid));
+        let alive = &self.groups;
+        self.watch.strays.retain(|id, _| alive.contains_key(id));
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             self.watch_group(id);
@@ -177,6 +204,9 @@ impl Monitor {
             if suspect.is_none() {
                 return;
             }
+        }
+        if suspect.is_none() && self.watch_strays(id, &lead, &followers) {
+            return;
         }
         if let Some((r, what)) = accused.filter(|a| a.0 != leader) {
             // Nobody but the sleepers can tell any more.
@@ -306,6 +336,7 @@ impl Monitor {
     ) -> Option<&'static str> {
         let ticks = cpu_ticks(leader);
         let rest = self.rest(leader);
+        let wrong = self.sleeps_wrongly(leader, lead);
         let deaf = self.is_confirmed(id, lead);
         let followers: Vec<Vec<View>> = followers.iter().map(|(_, p)| self.views(*p)).collect();
         let g = self.groups.get(&id)?;
@@ -335,6 +366,10 @@ impl Monitor {
         if let Some(what) = verdict.filter(|_| deaf).or(seen.rested.stands_still()) {
             return Some(what);
         }
+        seen.wrong = if wrong { seen.wrong + 1 } else { 0 };
+        if seen.wrong >= WRONG_ROUNDS {
+            return Some(WRONG);
+        }
         // Whoever has the turn runs, or waits for something else.
         let none_has_it = lead.iter().any(|v| v.waiting == wait::TURN)
             && lead
@@ -348,6 +383,7 @@ impl Monitor {
             *seen = Seen {
                 rested: seen.rested,
                 starved: seen.starved,
+                wrong: seen.wrong,
                 ..Seen::now(events, ticks)
             };
         }

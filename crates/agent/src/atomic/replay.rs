@@ -9,6 +9,7 @@ use crate::clock::{advance, await_tick_at, of_address};
 use crate::log::{peek, publish, put, remember, take, view};
 use crate::state::block;
 use crate::stop::diverged;
+use crate::wait::intend;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
 use geryon_abi::record::{detail_of, kind, kind_of, low_of, short_of, word};
@@ -80,6 +81,9 @@ enum Step {
 
 fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
     let mut b = block();
+    if b.pos >= b.limit {
+        intend(b, word(kind::ATOMIC, 0, site(d), 0), at);
+    }
     let Some(w) = peek(b) else {
         return Step::Leads;
     };

@@ -6,6 +6,7 @@ use crate::gate::real;
 use crate::log::{first, get, publish, put, remember};
 use crate::state::{block, leads, private};
 use crate::stop::diverged;
+use crate::wait::intend;
 use crate::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;
 use geryon_abi::layout::{Block, why};
@@ -117,6 +118,7 @@ fn value(which: u64) -> u64 {
         return if which == 2 { random() } else { ticks() };
     }
     let ours = word(kind::VALUE, which as u8 + 1, 0xffff, 0);
+    intend(b, ours, 0);
     while !leads()
         && let Some(w) = first(b)
     {

@@ -7,6 +7,7 @@ use crate::clock::{advance, await_tick_at, of_address};
 use crate::log::{first, get, publish, put, remember};
 use crate::state::{block, leads};
 use crate::stop::{diverged, diverged_for_good};
+use crate::wait::intend;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
 use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
@@ -34,6 +35,7 @@ pub(super) fn wide(s: &mut Saved, d: &Descriptor, at: u64) {
         }
         ok != 0
     };
+    intend(b, word(kind::ATOMIC, 0, site(d), 0), at);
     while !leads()
         && let Some(w) = first(b)
     {

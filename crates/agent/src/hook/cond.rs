@@ -2,7 +2,7 @@
 //! the leader's re-acquisition, and returns the leader's result.
 
 use super::mutex::mutex_clock;
-use super::ordered::{expect, hash16, log_tick, suspended};
+use super::ordered::{expect, hash16, intend_hook, log_tick, suspended};
 use crate::clock::{advance, await_tick};
 use crate::log::get;
 use crate::state::{block, leads};
@@ -14,6 +14,7 @@ fn cond(hook: u16, c: u64, m: u64, a: [u64; 2]) -> i32 {
     let b = block();
     let clock = mutex_clock(m);
     let r = if leads() {
+        intend_hook(b, m, hook);
         suspended(b, hook, c, m, a[0], a[1])
     } else {
         suspended(b, id::MUTEX_UNLOCK, m, 0, 0, 0);

@@ -8,6 +8,7 @@ use crate::log::{get_first, publish, put, remember, verified};
 use crate::raise;
 use crate::state::{Here, block, leads, private};
 use crate::stop::diverged;
+use crate::wait::intend;
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::hooks as id;
 use geryon_abi::layout::{ERRNO_LOCATION, why};
@@ -116,6 +117,9 @@ pub(super) fn next(b: Here) -> Option<u64> {
 #[inline(always)]
 pub(super) fn expect(b: Here, object: u64, hook: u16) -> Option<u64> {
     loop {
+        if b.pos >= b.limit {
+            intend_hook(b, object, hook);
+        }
         let w = next(b)?;
         let k = kind_of(w);
         if k != kind::LOCK && k != kind::OUTCOME {
@@ -127,6 +131,12 @@ pub(super) fn expect(b: Here, object: u64, hook: u16) -> Option<u64> {
             return Some(w);
         }
     }
+}
+
+/// Say what this thread is about to do, before it may wait for long.
+#[inline(always)]
+pub(super) fn intend_hook(b: Here, object: u64, hook: u16) {
+    intend(b, word(kind::LOCK, hook as u8, hash16(object), 0), object);
 }
 
 /// Out of line, so that only who differs puts the event together.
@@ -171,6 +181,7 @@ pub(super) fn acquire(hook: u16, sure: u16, object: u64, clock: Clock, a: [u64; 
     {
         return r;
     }
+    intend_hook(b, object, hook);
     let r = suspended(b, hook, object, a[0], a[1], a[2]);
     point!(SignalInLock);
     if r == 0 || r == EOWNERDEAD {
@@ -214,6 +225,7 @@ pub(super) fn acquire_errno(hook: u16, sure: u16, object: u64, a: [u64; 3]) -> i
     {
         return r;
     }
+    intend_hook(b, object, hook);
     let r = suspended(b, hook, object, a[0], a[1], a[2]);
     if r == 0 {
         let record = |t| word(kind::LOCK, hook as u8, hash16(object), t);

@@ -1,11 +1,12 @@
 //! Making and joining threads. Neither is suspended: what happens inside is ordered as elsewhere.
 
-use super::ordered::{expect, hash16, log_word, next, original};
+use super::ordered::{expect, hash16, intend_hook, log_word, next, original};
 use crate::clock::LIFE;
 use crate::compare::same_kind;
 use crate::log::peek;
 use crate::state::{block, leads};
 use crate::thread::await_exits;
+use crate::wait::intend;
 use geryon_abi::hooks as id;
 use geryon_abi::record::{kind, kind_of, low_of, word};
 
@@ -13,6 +14,7 @@ use geryon_abi::record::{kind, kind_of, low_of, word};
 pub(super) extern "C" fn create(thread: u64, attr: u64, start: u64, arg: u64) -> i32 {
     let b = block();
     let ours = word(kind::CREATE, 0, 0, 0);
+    intend(b, ours, thread);
     while !leads()
         && let Some(w) = next(b)
     {
@@ -45,6 +47,7 @@ fn join(hook: u16, thread: u64, value: u64, a: [u64; 2]) -> i32 {
         log_word(b, word(kind::OUTCOME, hook as u8, hash16(thread), r as u32));
         r
     };
+    intend_hook(b, thread, hook);
     if !leads()
         && let Some(w) = peek(b)
     {

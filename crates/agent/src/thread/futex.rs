@@ -5,9 +5,9 @@ use crate::gate::{self, real};
 use crate::log::get;
 use crate::raise;
 use crate::state::{Here, block, leads};
-use crate::wait::{announce, announce_end};
+use crate::wait::{announce, announce_end, intend};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::wait;
+use geryon_abi::layout::{UNLOGGED, wait};
 use geryon_abi::row::Row;
 
 const CMD_MASK: u64 = 0x7f;
@@ -29,7 +29,7 @@ pub fn waits(args: &[u64; 6]) -> bool {
 /// that loops on its word; timeouts of code that is not hooked are inputs.
 pub fn futex(frame: &mut Frame, row: &'static Row) {
     let args = frame.args();
-    let b = block();
+    let mut b = block();
     let waits = waits(&args);
     let timed = waits && args[3] != 0;
     if crate::serial::active() {
@@ -43,11 +43,18 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
         frame.rax = real(row.nr as u64, args) as u64;
         return;
     }
+    if b.suspend == 0 {
+        b.unlogged_at = b.pos;
+    }
     if b.suspend != 0 {
         wait_in_kernel(b, frame, row, args);
     } else if timed {
         input(frame, row);
     } else if leads() {
+        if b.intent_at != b.pos {
+            // Not inside another operation, a join, say, that the others know by its name.
+            intend(b, UNLOGGED, 0);
+        }
         wait_in_kernel(b, frame, row, args);
     } else if crate::log::signal_is_next(b) {
         // The leader's handler ran while it waited here.

@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn only_what_is_in_use_is_hit() {
-        let segment = Segment::new(64, 3, 7, 0, false).expect("a segment");
+        // Rings of whole pages, as a control page wants to be aligned.
+        let segment = Segment::new(512, 3, 7, 0, false).expect("a segment");
         assert!(!flip_log(&segment, 5, 1) && !flip_progress(&segment, 1, 5, 1));
         segment.ring(4).head.store(2, Ordering::SeqCst);
         assert!(flip_log(&segment, 9, 1));

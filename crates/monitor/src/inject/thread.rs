@@ -6,7 +6,7 @@ use crate::state::Monitor;
 use anyhow::{Context, Result};
 use geryon_abi::layout::{AGENT_BASE, RESERVED_END, touches_reserved};
 use geryon_fault::place::Maps;
-use geryon_fault::{Target, registers, vector};
+use geryon_fault::{Gpr, Target, registers, vector};
 use geryon_patch::{INSTRUCTION_MAX, instruction_len};
 use geryon_tracee::{Event, Pid, Regs, Stop, Stopped, poll_for, xsave_offset};
 use std::time::{Duration, Instant};
@@ -16,6 +16,20 @@ const PATIENCE: Duration = Duration::from_millis(5);
 
 /// What may come of a fault that was tried: why it cannot be made.
 type Struck = Result<Result<(), String>>;
+
+/// Is it the register in which the kernel gives its results?
+fn is_rax(target: &Target) -> bool {
+    matches!(
+        target,
+        Target::Gpr {
+            register: Gpr::Rax,
+            ..
+        } | Target::Stuck {
+            register: Gpr::Rax,
+            ..
+        }
+    )
+}
 
 impl Monitor {
     /// Stop a thread. False: it did not stop in time, or it is gone.
@@ -39,6 +53,29 @@ impl Monitor {
             }
         }
         Ok(false)
+    }
+
+    /// Is what is to be hit the kernel's at this moment? What a thread's rax holds while it is in a call
+    /// is overwritten with the result, and until it has made a step behind it that is what the kernel
+    /// says: outside of what replicas can check. And a stop takes a thread out of its call, to where no
+    /// other ever stands that has begun it: it is about to go back.
+    pub(super) fn is_kernels(&mut self, tid: Pid, pid: Pid, target: &Target) -> Result<bool> {
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
+        let goes_on = matches!(target, Target::Ip { .. } | Target::Skip);
+        if !is_rax(target) && !goes_on {
+            return Ok(false);
+        }
+        let regs = Stopped(tid).regs()?;
+        let memory = self.memory(pid)?;
+        let is_call = |at: u64| {
+            let mut code = [0; SYSCALL.len()];
+            memory.read(at, &mut code).is_ok() && code == SYSCALL
+        };
+        let again = restartable(regs).rip;
+        let behind = regs.orig_rax as i64 >= 0 && is_call(again.wrapping_sub(SYSCALL.len() as u64));
+        // Some calls that a stop has ended are not issued again by the kernel, but say so.
+        let was_ended = regs.rax as i64 == -i64::from(libc::EINTR);
+        Ok(is_call(again) || (behind && (is_rax(target) || was_ended)))
     }
 
     /// Hit the stopped thread.

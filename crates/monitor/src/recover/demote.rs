@@ -63,6 +63,8 @@ pub(super) fn memory(memory: &RemoteMemory, places: &[Place], living: &[u64]) ->
             p.pos
         };
         memory.set_word(block + block_field!(released), released)?;
+        // It makes its last call anew without the turn that its original gave away since.
+        word(block + block_field!(robbed), 1)?;
         for field in [
             block_field!(flight),
             block_field!(repeatable),

@@ -7,11 +7,12 @@
 //! Pages that the program may not write (code, constants behind relocations) stay shared, as they are
 //! between all replicas.
 
+use super::thread;
 use crate::journal::Event;
 use crate::maps::{PAGE_BYTES, Pages};
 use crate::state::Monitor;
-use anyhow::{Result, bail};
-use geryon_tracee::{Event as Ptrace, Pid, Stop, Stopped, settle};
+use anyhow::Result;
+use geryon_tracee::{Event as Ptrace, Pid, Stop, Stopped};
 use std::time::Instant;
 
 /// Linux 5.14.
@@ -88,22 +89,8 @@ impl Monitor {
     /// A thread of the copy that takes no signal. It is in none of the monitor's books: it neither
     /// follows nor leads.
     fn make_helper(&self, copy: Pid) -> Result<(Pid, Pages)> {
-        const FLAGS: i32 = libc::CLONE_VM
-            | libc::CLONE_FS
-            | libc::CLONE_FILES
-            | libc::CLONE_SIGHAND
-            | libc::CLONE_THREAD
-            | libc::CLONE_SYSVSEM;
         let pages = Pages::writable_of(copy)?;
-        let gate = self.image.symbol("geryon_blocking_syscall");
-        let args = [FLAGS as u64, 0, 0, 0, 0, 0];
-        let helper = Stopped(copy).remote_syscall(gate, libc::SYS_clone, args)?;
-        if helper <= 0 {
-            let e = std::io::Error::from_raw_os_error(-helper as i32);
-            bail!("cannot create a thread in the copy: {e}");
-        }
-        let helper = helper as Pid;
-        settle(helper)?;
+        let helper = thread::make(Stopped(copy), &self.image, 0)?;
         Stopped(helper).set_mask(u64::MAX)?;
         Ok((helper, pages))
     }

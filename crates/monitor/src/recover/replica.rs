@@ -106,6 +106,15 @@ impl Monitor {
         {
             return later("its source waits for a vfork's child");
         }
+        let newborn = |m: &Monitor| {
+            let expected = |p: &Process| p.group.is_none() && p.parent == Some((id, source));
+            m.processes.values().any(expected)
+        };
+        const BEING_BORN: &str = "a child of its source is being born";
+        if newborn(self) {
+            // The thread that has forked it stands still already.
+            return later(BEING_BORN);
+        }
         self.memory(pid)?;
         let since = Instant::now();
         let Some(halted) = self.halt(pid)? else {
@@ -115,14 +124,10 @@ impl Monitor {
             .threads
             .values()
             .any(|t| t.pid == pid && (t.inject.is_some() || t.frame_mask.is_some()));
-        let newborn = self
-            .processes
-            .values()
-            .any(|p| p.group.is_none() && p.parent == Some((id, source)));
-        if newborn {
+        if newborn(self) {
             // The copy would stand behind that fork, and nobody would make its child.
             self.release(&halted);
-            return later("a child of its source is being born");
+            return later(BEING_BORN);
         }
         if in_flight || !self.is_healthy(id, source, pid) {
             self.release(&halted);

@@ -72,25 +72,7 @@ impl State {
 
     /// Make the thread in the copy, whose first thread is stopped; it is left stopped.
     pub fn create(&self, first: Stopped, image: &Image) -> Result<Pid> {
-        const FLAGS: i32 = libc::CLONE_VM
-            | libc::CLONE_FS
-            | libc::CLONE_FILES
-            | libc::CLONE_SIGHAND
-            | libc::CLONE_THREAD
-            | libc::CLONE_SYSVSEM;
-        let gate = image.symbol("geryon_blocking_syscall");
-        let clear = if self.clear_tid == 0 {
-            0
-        } else {
-            libc::CLONE_CHILD_CLEARTID
-        };
-        let args = [(FLAGS | clear) as u64, 0, 0, self.clear_tid, 0, 0];
-        let tid = first.remote_syscall(gate, libc::SYS_clone, args)?;
-        if tid <= 0 {
-            bail!("cannot create a thread in the copy: error {}", -tid);
-        }
-        settle(tid as Pid)?;
-        Ok(tid as Pid)
+        make(first, image, self.clear_tid)
     }
 
     /// Give the copy's thread this state. `memory` is the copy's.
@@ -143,6 +125,30 @@ impl State {
         t.set_mask(self.mask)?;
         Ok(())
     }
+}
+
+/// Make a thread in the process of a stopped one, by a clone that is injected there; it is left
+/// stopped. At its end the kernel clears the word `clear_tid`, if that is not 0.
+pub fn make(in_process_of: Stopped, image: &Image, clear_tid: u64) -> Result<Pid> {
+    const FLAGS: i32 = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM;
+    let gate = image.symbol("geryon_blocking_syscall");
+    let clear = match clear_tid {
+        0 => 0,
+        _ => libc::CLONE_CHILD_CLEARTID,
+    };
+    let args = [(FLAGS | clear) as u64, 0, 0, clear_tid, 0, 0];
+    let tid = in_process_of.remote_syscall(gate, libc::SYS_clone, args)?;
+    if tid <= 0 {
+        let e = std::io::Error::from_raw_os_error(-tid as i32);
+        bail!("cannot create a thread in the copy: {e}");
+    }
+    settle(tid as Pid)?;
+    Ok(tid as Pid)
 }
 
 /// The registers with which an interrupted call is issued again. (The kernel restarts a call by itself

@@ -3,38 +3,42 @@
 use crate::private_field;
 use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
-use anyhow::Result;
+use crate::takeover::Takeover;
+use anyhow::{Result, bail};
 use geryon_abi::layout::role;
 use geryon_tracee::{Pid, Stopped, kill};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 impl Monitor {
-    /// A thread has made another one, or a process; `own_memory`: it is no vfork's child.
-    pub(super) fn on_birth(&mut self, creator: Pid, own_memory: bool) -> Result<()> {
+    /// A thread has made another one, or a process. One that leads and has forked goes on when its child
+    /// has said who it is: a fork that was logged has a child that can be taken over from, and one whose
+    /// child was lost before that was not made.
+    pub(super) fn on_birth(&mut self, creator: Pid, borrows: bool) -> Result<()> {
         let new = Stopped(creator).event_message()? as Pid;
         let is_process = tgid_of(new).is_none_or(|t| t == new);
         let creator_pid = self.threads[&creator].pid;
+        let mut stays = false;
         if is_process {
             self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
             // The agent's fork says which one it is.
             let fork = match parent {
-                Some(_) if own_memory => Some(Stopped(creator).regs()?.r9),
+                Some(_) if !borrows => Some(Stopped(creator).regs()?.r9),
                 _ => None,
             };
+            stays = !borrows
+                && self.options.replicas > 1
+                && parent.is_some_and(|(id, replica)| self.leads(id, replica))
+                && !self.follows(creator_pid);
             let process = Process {
                 parent,
                 fork,
+                creator: stays.then_some(creator),
                 ..Process::new(parent.map_or(0, |p| p.1))
             };
             self.processes.insert(new, process);
             self.threads.insert(new, Thread::of(new));
-            if let (Some((id, replica)), Some(sequence)) = (parent, fork)
-                && self.leads(id, replica)
-                && !self.knows_child(id, sequence)
-            {
-                self.name_child(id, sequence, new);
-            }
         } else {
             if let Some(p) = self.processes.get_mut(&creator_pid) {
                 p.threads += 1;
@@ -45,31 +49,29 @@ impl Monitor {
             self.arm(new);
             Stopped(new).resume(0).ok();
         }
-        Stopped(creator).resume(0)?;
+        if !stays {
+            Stopped(creator).resume(0)?;
+        }
         Ok(())
     }
 
-    /// Has the program been told an id of this child, or does only a lost leader know? (Its successor's
-    /// own fork is heard of later, now and then.)
-    fn knows_child(&self, id: GroupId, sequence: u64) -> bool {
-        self.groups
-            .get(&id)
-            .is_some_and(|g| g.names.contains_key(&sequence) || g.is_unexamined())
+    /// Does its agent follow, or did its parent's when it was forked?
+    fn follows(&mut self, pid: Pid) -> bool {
+        self.private_half(pid, private_field!(role)) == role::FOLLOWER
     }
 
-    /// The program has been told this id of a child that it has forked, or will be.
-    pub(crate) fn name_child(&mut self, id: GroupId, sequence: u64, shown: Pid) {
-        if let Some(g) = self.groups.get_mut(&id) {
-            g.names.insert(sequence, shown);
-            let child = g.children.get(&sequence).copied();
-            if let Some(g) = child.and_then(|c| self.groups.get_mut(&c))
-                && g.name.shown != 0
-            {
-                // It came before it was known what the program had been told.
-                g.name.shown = shown;
-            }
+    /// A word of what its agent knows of itself; 0 when it is gone.
+    fn private_half(&mut self, pid: Pid, field: u64) -> u32 {
+        let word = self.memory(pid).and_then(|m| Ok(m.word(field)?));
+        word.map_or(0, |w| w as u32)
+    }
+
+    /// A forked process has said who it is, or has ended before that: who made it goes on.
+    pub(super) fn release_creator(process: &mut Process) {
+        if let Some(creator) = process.creator.take() {
+            // One that was killed meanwhile reports its end.
+            Stopped(creator).resume(0).ok();
         }
-        self.miss_newborn(id, sequence);
     }
 
     /// A vfork's child says on which slot of its parent's memory it runs.
@@ -89,16 +91,13 @@ impl Monitor {
         sequence: u64,
         path_at: u64,
     ) -> Result<Option<i64>> {
-        let Some((parent, replica)) = self.processes.get(&pid).and_then(|p| p.parent) else {
-            return Ok(Some(-1));
+        let newborn = self.processes.get(&pid).filter(|p| p.group.is_none());
+        let Some((parent, replica)) = newborn.and_then(|p| p.parent) else {
+            // Its descriptors may be the leader's: it must not close them.
+            bail!("it takes itself for its child");
         };
         let next = self.next_group;
-        // The parent may have exited, or gone to another program, before its child came here.
-        let pg = match self.groups.get_mut(&parent) {
-            None => self.retired.get_mut(&parent),
-            living => living,
-        };
-        let Some(pg) = pg else {
+        let Some(pg) = parent_group(&mut self.groups, &mut self.retired, parent) else {
             return Ok(Some(-1));
         };
         if pg.stillborn.contains(&sequence) {
@@ -112,8 +111,6 @@ impl Monitor {
         }
         let n = pg.members.len();
         let leader = pg.leader;
-        let parent_name = pg.name.shown;
-        let shown = pg.names.get(&sequence).copied().unwrap_or(pid);
         let alive = pg.segment.header().alive.load(Ordering::Acquire);
         let areas = pg.areas.inherited();
         let id = *pg.children.entry(sequence).or_insert(next);
@@ -129,17 +126,9 @@ impl Monitor {
             return Ok(Some(-1));
         };
         g.members[replica].pid = Some(pid);
-        if replica == g.leader {
-            if g.name.shown == 0 {
-                g.name = Name {
-                    shown,
-                    parent: parent_name,
-                };
-            }
-            if g.takeover.is_none() {
-                let h = g.segment.header();
-                h.leader_pid.store(pid as u32, Ordering::Release);
-            }
+        if replica == g.leader && g.takeover.is_none() {
+            let h = g.segment.header();
+            h.leader_pid.store(pid as u32, Ordering::Release);
         }
         // Its leader has been killed before it came: nothing will be said to it any more.
         let late = g.ending && g.leader_gone.is_some();
@@ -149,6 +138,7 @@ impl Monitor {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
             p.fork = None;
+            Monitor::release_creator(p);
         }
         if late {
             kill(pid, libc::SIGKILL);
@@ -166,31 +156,75 @@ impl Monitor {
             g.early.push(pid);
             return Ok(None);
         }
-        let leads = replica == g.leader;
-        if leads {
-            self.refuse_naked(pid);
-            self.answer_early(id);
+        if replica != g.leader {
+            return Ok(Some(0));
         }
-        Ok(Some(leads.into()))
+        let answer = self.first_role(id, pid);
+        self.answer_early(id);
+        Ok(Some(answer))
     }
 }
 
 impl Monitor {
-    /// A process that leads from its birth on, but whose parent followed without descriptors of its own
-    /// when it forked it, has none either.
-    fn refuse_naked(&mut self, pid: Pid) {
-        let parent = self.processes.get(&pid).and_then(|p| p.parent);
-        let parent = parent.and_then(|(g, r)| self.groups.get(&g)?.members[r].pid);
-        let mut follows = |p: Pid, field: u64| {
-            let word = self.memory(p).and_then(|m| Ok(m.word(field)?));
-            word.map_or(0, |w| w as u32)
+    /// A forked process leads its group, unless one did before that was lost: it is what the program calls
+    /// the child.
+    fn name_leader(&mut self, id: GroupId, pid: Pid) {
+        let Some((of, _)) = self.processes.get(&pid).and_then(|p| p.parent) else {
+            return;
         };
-        let followed = follows(pid, private_field!(role)) == role::FOLLOWER;
-        if followed && parent.is_some_and(|p| follows(p, private_field!(shares_files)) == 0) {
+        let Some(pg) = parent_group(&mut self.groups, &mut self.retired, of) else {
+            return;
+        };
+        let fork = pg.children.iter().find(|(_, child)| **child == id);
+        let fork = fork.map(|(sequence, _)| *sequence);
+        if let Some(sequence) = fork {
+            pg.names.entry(sequence).or_insert(pid);
+        }
+        let parent = pg.name.shown;
+        if let Some(g) = self.groups.get_mut(&id)
+            && g.name.shown == 0
+        {
+            g.name = Name { shown: pid, parent };
+        }
+        if let Some(sequence) = fork {
+            self.miss_newborn(of, sequence);
+        }
+    }
+
+    /// What a forked process is answered whose replica leads, see `rpc::CHILD`.
+    fn first_role(&mut self, id: GroupId, pid: Pid) -> i64 {
+        self.name_leader(id, pid);
+        if self.groups.get(&id).is_some_and(|g| g.takeover.is_some()) {
+            // The lost leader's child had come before it: it follows, and is asked to lead.
+            return 0;
+        }
+        if !self.follows(pid) || self.private_half(pid, private_field!(shares_files)) != 0 {
+            // Its parent had all descriptors.
+            return 1;
+        }
+        // The lost leader stands where it was about to fork, with the descriptors of that moment.
+        let parent = self.processes.get(&pid).and_then(|p| p.parent);
+        let pg = parent.and_then(|(g, _)| parent_group(&mut self.groups, &mut self.retired, g));
+        let former = pg.and_then(|g| g.takeover.as_ref().map(Takeover::former_pid));
+        if former.is_none() {
             self.give_up(
-                "stopped: a leader was lost while a process that it had forked forked another one, \
-                 which is not supported yet; run the program again",
+                "stopped: nothing is left of a lost leader, whose child lacks its descriptors; \
+                 run the program again",
             );
+        }
+        if let Some(g) = self.groups.get_mut(&id) {
+            g.heir_of = former;
+        }
+        2
+    }
+
+    /// It has all of its predecessor's descriptors.
+    pub(super) fn has_inherited(&mut self, pid: Pid) {
+        if let Some((id, _)) = self.membership(pid)
+            && let Some(g) = self.groups.get_mut(&id)
+        {
+            g.heir_of = None;
+            self.forget_retired();
         }
     }
 
@@ -201,20 +235,30 @@ impl Monitor {
         };
         let leader = g.leader_pid();
         let early = std::mem::take(&mut g.early);
-        if let Some(l) = leader.filter(|l| early.contains(l)) {
-            self.refuse_naked(l);
-        }
         for pid in early {
             let tracee = Stopped(pid);
             // One that was killed meanwhile reports its end.
             let Ok(mut regs) = tracee.regs() else {
                 continue;
             };
-            let leads = leader == Some(pid);
-            let _ = super::rpc::answer(tracee, &mut regs, leads.into());
+            let role = match leader {
+                Some(l) if l == pid => self.first_role(id, pid),
+                _ => 0,
+            };
+            let _ = super::rpc::answer(tracee, &mut regs, role);
             let _ = tracee.resume(0);
         }
     }
+}
+
+/// The group of a process that has forked: it may have exited, or gone to another program, before its
+/// child comes.
+fn parent_group<'a>(
+    groups: &'a mut HashMap<GroupId, Group>,
+    retired: &'a mut HashMap<GroupId, Group>,
+    id: GroupId,
+) -> Option<&'a mut Group> {
+    groups.get_mut(&id).or_else(|| retired.get_mut(&id))
 }
 
 /// The process that a thread belongs to.

@@ -2,7 +2,8 @@
 
 use crate::launch::exec_error;
 use crate::options::Outcome;
-use crate::state::{End, GroupId, Monitor, Name, Process};
+use crate::state::{End, Group, GroupId, Monitor, Name, Process};
+use crate::takeover::Takeover;
 use geryon_tracee::{Pid, kill};
 use std::time::Instant;
 
@@ -20,9 +21,12 @@ impl Monitor {
             }
             return;
         }
-        let Some(p) = self.processes.remove(&tid) else {
+        let Some(mut p) = self.processes.remove(&tid) else {
             return;
         };
+        if p.creator.is_some() {
+            self.on_stillbirth(&mut p, end);
+        }
         self.threads.retain(|_, t| t.pid != tid);
         self.sleeper_ended(tid);
         self.end_foundlings();
@@ -35,6 +39,23 @@ impl Monitor {
             None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
         }
+        if let Some((id, _)) = p.parent {
+            self.fewer_children(id);
+        }
+    }
+
+    /// A leader's child has ended before it could say who it is: nobody could take over from it, but from
+    /// its parent, which has not logged that it forked it.
+    fn on_stillbirth(&mut self, p: &mut Process, end: End) {
+        if let Some((id, replica)) = p.parent
+            && !self.is_wanted(id, p)
+            && !self.is_dropped(replica)
+            && self.outcome.is_none()
+            && self.has_survivors(id)
+        {
+            self.lost(id, replica, end);
+        }
+        Monitor::release_creator(p);
     }
 
     /// Newborn processes whose creator has died before it could tell of them.
@@ -115,10 +136,7 @@ impl Monitor {
     /// Nobody is left in the group. Children that its members have forked and that have not come to
     /// their own group yet find it by this one.
     pub(super) fn retire(&mut self, id: GroupId) {
-        if let Some(mut group) = self.groups.remove(&id) {
-            if let Some(t) = group.takeover.take() {
-                self.end_takeover(&t);
-            }
+        if let Some(group) = self.groups.remove(&id) {
             self.retired.insert(id, group);
             self.forget_retired();
         }
@@ -126,11 +144,29 @@ impl Monitor {
 
     /// Forget the groups whose children have all come, or ended.
     pub(super) fn forget_retired(&mut self) {
-        let processes = &self.processes;
-        self.retired.retain(|id, _| {
-            let expected = |p: &Process| p.group.is_none() && p.parent.is_some_and(|m| m.0 == *id);
-            processes.values().any(expected)
-        });
+        let over: Vec<GroupId> = self
+            .retired
+            .iter()
+            .filter(|(id, g)| !self.has_newborn(**id) && !self.has_heir(g))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in over {
+            if let Some(t) = self.retired.remove(&id).and_then(|mut g| g.takeover.take()) {
+                self.end_takeover(&t);
+            }
+        }
+    }
+
+    /// Is a child of the group's processes yet to say who it is?
+    fn has_newborn(&self, id: GroupId) -> bool {
+        let expected = |p: &Process| p.group.is_none() && p.parent.is_some_and(|m| m.0 == id);
+        self.processes.values().any(expected)
+    }
+
+    /// Does a child of the group's new leader fetch the descriptors of the former one?
+    fn has_heir(&self, g: &Group) -> bool {
+        let former = g.takeover.as_ref().map(Takeover::former_pid);
+        former.is_some() && self.groups.values().any(|g| g.heir_of == former)
     }
 
     /// A vfork's child has ended without exec.

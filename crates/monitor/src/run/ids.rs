@@ -62,6 +62,9 @@ impl Monitor {
             m.set_word(to + 8 * n, w)?;
             n += 1;
         }
+        if n == 0 {
+            self.has_inherited(pid);
+        }
         Ok(n as i64)
     }
 

@@ -1,7 +1,7 @@
 //! Forked children that were killed before they had said who they are: they are in no group yet, and
 //! nobody would miss them.
 
-use crate::state::{End, GroupId, Monitor};
+use crate::state::{End, GroupId, Monitor, Name, Process};
 use geryon_tracee::{Pid, kill};
 
 /// A follower's forked child that was killed so early.
@@ -26,7 +26,8 @@ impl Monitor {
             return;
         };
         let wanted = p.doomed || !is_loss(signal);
-        if self.is_dropped(replica) || self.ends(id) || self.outcome.is_some() {
+        let known = self.is_wanted(id, p) && !p.doomed;
+        if known || self.is_dropped(replica) || self.ends(id) || self.outcome.is_some() {
             return;
         }
         if !self.leads(id, replica) {
@@ -48,7 +49,7 @@ impl Monitor {
                 self.miss_newborn(id, fork);
             }
         } else if wanted {
-            self.end_siblings(id, fork);
+            self.end_siblings(id, fork, pid, signal);
         } else if self.has_survivors(id) {
             self.lost(id, replica, End::Killed(signal));
         }
@@ -69,12 +70,29 @@ impl Monitor {
         }
     }
 
-    /// The program has killed the child: so it is in all replicas.
-    fn end_siblings(&mut self, id: GroupId, fork: u64) {
+    /// Has the program killed this child, or its sibling that leads?
+    pub(super) fn is_wanted(&self, id: GroupId, newborn: &Process) -> bool {
+        let g = self.groups.get(&id);
+        let stillborn = |f: u64| g.is_some_and(|g| g.stillborn.contains(&f));
+        newborn.doomed || newborn.fork.is_some_and(stillborn)
+    }
+
+    /// The program has killed the child, `pid`: so it is in all replicas.
+    fn end_siblings(&mut self, id: GroupId, fork: u64, pid: Pid, signal: i32) {
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
         g.stillborn.insert(fork);
+        // The fork counts as made: who takes over is told of this child, and of its end.
+        g.names.insert(fork, pid);
+        let name = Name {
+            shown: pid,
+            parent: g.name.shown,
+        };
+        self.child_ended(name, End::Killed(signal));
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
         let Some(child) = g.children.get(&fork).copied() else {
             return;
         };

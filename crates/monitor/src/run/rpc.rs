@@ -65,6 +65,10 @@ impl Monitor {
             }
             rpc::WHO => i64::from(self.who(pid, regs.rdi as u32 as Pid, regs.rsi)),
             rpc::REAP => self.reap_for(pid, regs.rdi)?,
+            rpc::UNREAPED => {
+                self.is_unreaped(pid, regs.rdi as u32 as Pid);
+                0
+            }
             rpc::CHILD => match self.on_child(pid, regs.rdi, regs.rsi)? {
                 Some(answer) => answer,
                 None => return Ok(()),

@@ -35,7 +35,10 @@ pub struct Group {
     pub areas: Areas,
     /// Forked processes that follow and have come before their leader.
     pub early: Vec<Pid>,
-    /// What the program calls forked children, by the fork's number.
+    /// Its leader, which leads from its birth on, fetches the descriptors of this process.
+    pub heir_of: Option<Pid>,
+    /// Forked children that have said who they are and lead, by the fork's number: what the program calls
+    /// them.
     pub names: HashMap<u64, Pid>,
     /// Followers' forked children that were killed before they came to their group.
     pub lost_newborns: Vec<Newborn>,
@@ -85,6 +88,7 @@ impl Group {
             adopted: false,
             areas,
             early: Vec::new(),
+            heir_of: None,
             names: HashMap::new(),
             lost_newborns: Vec::new(),
             stillborn: HashSet::new(),

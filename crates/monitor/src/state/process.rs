@@ -37,6 +37,8 @@ pub struct Process {
     pub fork: Option<u64>,
     /// The program has killed it before it had a group.
     pub doomed: bool,
+    /// The leader's thread that has forked it, and stands still until it has said who it is.
+    pub creator: Option<Pid>,
     /// Number of threads.
     pub threads: usize,
     /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
@@ -55,6 +57,7 @@ impl Process {
             parent: None,
             fork: None,
             doomed: false,
+            creator: None,
             threads: 1,
             guest: None,
             dying: false,

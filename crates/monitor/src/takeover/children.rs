@@ -1,7 +1,7 @@
 //! Children of a process that goes on in another replica: the kernel knows others as its children
 //! than the program does. Who has ended, and whom that is told, is known here.
 
-use crate::state::{End, Group, Monitor, Name};
+use crate::state::{End, Group, GroupId, Monitor, Name};
 use anyhow::Result;
 use geryon_abi::layout::Reap;
 use geryon_tracee::{Pid, kill};
@@ -18,6 +18,8 @@ pub struct Ended {
     end: End,
     /// Its parent was told by a signal.
     told: bool,
+    /// A leader has waited for it; if it is lost, whether the log says so is yet to be seen.
+    reaped: bool,
 }
 
 impl Ended {
@@ -59,14 +61,20 @@ impl Monitor {
             name,
             end,
             told: false,
+            reaped: false,
         });
         if parent.adopted {
-            let events = &parent.segment.header().child_events;
-            events.fetch_add(1, Ordering::SeqCst);
-            crate::segment::wake_half(events);
+            look_again(parent);
             if let Some(p) = parent.leader_pid() {
                 kill(p, libc::SIGCHLD);
             }
+        }
+    }
+
+    /// A process is gone that was forked in this group: perhaps there is none left to wait for.
+    pub(crate) fn fewer_children(&self, id: GroupId) {
+        if let Some(g) = self.groups.get(&id).filter(|g| g.adopted) {
+            look_again(g);
         }
     }
 
@@ -81,7 +89,7 @@ impl Monitor {
         let mut news = self
             .ended
             .iter_mut()
-            .filter(|e| e.name.parent == shown && !e.told);
+            .filter(|e| e.name.parent == shown && !e.told && !e.reaped);
         let last = news.next_back()?;
         last.told = true;
         let info = last.siginfo();
@@ -91,18 +99,43 @@ impl Monitor {
         Some(info)
     }
 
-    /// A leader is lost: which of its processes' children had been waited for, its kernel knows.
-    pub(super) fn forget_reaped(&mut self, replica: usize) {
+    /// A leader is lost: which of its processes' children had been waited for, its kernel knows. It may
+    /// have been told in a call that was not logged.
+    pub(super) fn doubt_reaped(&mut self, replica: usize) {
         let led: Vec<Name> = self
             .groups
             .values()
             .filter(|g| g.leader == replica && !g.adopted)
             .map(|g| g.name)
             .collect();
-        self.ended.retain(|e| {
+        for e in &mut self.ended {
             let natively = led.iter().any(|n| n.shown == e.name.parent);
-            !natively || is_zombie(e.name.shown)
-        });
+            e.reaped |= natively && !is_zombie(e.name.shown);
+        }
+    }
+
+    /// By all that was logged, the successor has not waited for this child.
+    pub(crate) fn is_unreaped(&mut self, pid: Pid, child: Pid) {
+        let own = self
+            .membership(pid)
+            .and_then(|(id, _)| self.groups.get(&id));
+        let Some(parent) = own.map(|g| g.name.shown) else {
+            return;
+        };
+        let name = Name {
+            shown: child,
+            parent,
+        };
+        for e in self.ended.iter_mut().filter(|e| e.name == name) {
+            e.reaped = false;
+        }
+    }
+
+    /// The group has a new leader, which has said for whom it has not waited.
+    pub(super) fn forget_reaped(&mut self, id: GroupId) {
+        if let Some(own) = self.groups.get(&id).map(|g| g.name.shown) {
+            self.ended.retain(|e| !(e.reaped && e.name.parent == own));
+        }
     }
 
     /// The child that has ended and that the agent asks for.
@@ -123,16 +156,26 @@ impl Monitor {
                     _ => true,
                 }
         };
-        if let Some(i) = self.ended.iter().position(|e| wanted(&e.name)) {
+        let found = |e: &Ended| !e.reaped && wanted(&e.name);
+        if let Some(i) = self.ended.iter().position(found) {
             let e = self.ended[i];
             if words[2] == 0 {
-                self.ended.remove(i);
+                // Kept as long as the wait may be lost with its leader before it is logged.
+                self.ended[i].reaped = true;
+                let reaped = |e: &Ended| e.reaped && e.name.parent == own;
+                if self.ended.iter().filter(|e| reaped(e)).count() > MANY
+                    && let Some(oldest) = self.ended.iter().position(reaped)
+                {
+                    self.ended.remove(oldest);
+                }
             }
             let m = self.memory(pid)?;
             m.set_word(at + offset_of!(Reap, status) as u64, e.status())?;
             return Ok(i64::from(e.name.shown));
         }
-        let is_there = |g: &Group| g.living().next().is_some() || !g.early.is_empty();
+        let is_there = |g: &Group| {
+            g.leader_gone.is_none() && (g.living().next().is_some() || !g.early.is_empty())
+        };
         let lives = self.groups.values().any(|g| wanted(&g.name) && is_there(g))
             || self.processes.values().any(|p| {
                 // A child that has not said who it is, or a vfork's, whose parent goes on before its
@@ -141,6 +184,13 @@ impl Monitor {
             });
         Ok(if lives { 0 } else { -i64::from(libc::ECHILD) })
     }
+}
+
+/// Whoever waits for a child there looks again.
+fn look_again(g: &Group) {
+    let events = &g.segment.header().child_events;
+    events.fetch_add(1, Ordering::SeqCst);
+    crate::segment::wake_half(events);
 }
 
 fn is_zombie(pid: Pid) -> bool {
@@ -161,6 +211,7 @@ mod tests {
             },
             end,
             told: false,
+            reaped: false,
         }
     }
 

@@ -68,7 +68,7 @@ impl Monitor {
             self.give_up(DISAGREE);
             return Ok(false);
         }
-        if let Err(what) = undo(t, &cuts) {
+        if let Err(what) = undo(t, &cuts, &g.segment) {
             self.give_up(&format!("{TAKEN}: {what}"));
             return Ok(false);
         }

@@ -1,16 +1,19 @@
 //! What a leader's threads had under way when it was lost: done or not, and with which result.
 
-use super::Takeover;
+use super::{Takeover, spoilt};
+use crate::block_field;
 use crate::state::{GroupId, Monitor};
-use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
     BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS, block_address, flight,
 };
 use geryon_abi::outcome::{self, NotesDiffer};
+use geryon_abi::row::Class;
+use geryon_patch::{INSTRUCTION_MAX, instruction_len};
 use geryon_tracee::{Pid, RemoteMemory};
 use std::mem::offset_of;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// What a thread of the former leader leaves to the successor's.
@@ -46,12 +49,36 @@ struct Noted {
     total: u64,
 }
 
-/// The places behind the gate's `syscall` instructions where the result is in no note yet: from, to.
-#[derive(Clone, Copy, Debug)]
+/// The places behind the gate's `syscall` instructions where the result is in no note yet.
+#[derive(Clone, Debug)]
 struct Gate {
-    places: [[u64; 2]; 2],
+    /// The addresses of the instructions, by gate; the first is right behind the call.
+    places: [Vec<u64>; 2],
     /// Where threads crash whose call counts as not made.
     unmade: u64,
+    /// The agent's code.
+    image: Range<u64>,
+}
+
+/// Where a thread stands that had begun a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    /// Behind it: rax holds its result.
+    Behind,
+    /// Before it, or where its result was noted.
+    Elsewhere,
+    /// The thread was sent elsewhere around its call, and has come through other code before it died.
+    Unknown,
+}
+
+/// What came of a call cannot be found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unclear;
+
+impl From<NotesDiffer> for Unclear {
+    fn from(_: NotesDiffer) -> Unclear {
+        Unclear
+    }
 }
 
 /// Registers of a thread at its end.
@@ -63,31 +90,64 @@ struct Registers {
 }
 
 impl Gate {
-    /// Has the call returned just now? The `syscall` instruction leaves its successor's address in rcx:
-    /// that says so even if a fault has sent the thread elsewhere.
-    fn is_behind(self, at: Registers) -> bool {
-        let by_place = |[from, to]: &[u64; 2]| (*from..=*to).contains(&at.rip) || at.rcx == *from;
-        at.rip != self.unmade && self.places.iter().any(by_place)
+    /// The `syscall` instruction leaves its successor's address in rcx: a thread that a fault has sent
+    /// out of the agent from there, and that has died at once, holds the result still. Within the agent
+    /// it may have executed anything; and a call that a stop has taken it out of looks the same.
+    fn stand(&self, at: Registers) -> Stand {
+        if at.rip == self.unmade {
+            return Stand::Elsewhere;
+        }
+        if self.places.iter().any(|p| p.contains(&at.rip)) {
+            return Stand::Behind;
+        }
+        let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
+        match (from_call, self.image.contains(&at.rip)) {
+            (true, false) => Stand::Behind,
+            (true, true) => Stand::Unknown,
+            (false, _) => Stand::Elsewhere,
+        }
     }
 
-    /// The result of the call that was under way, if it has had an effect.
+    /// Was the call made, and found to have other arguments than it was begun with?
+    fn was_spoilt(&self, at: Registers) -> bool {
+        at.rip == self.unmade && self.places[0].first() == Some(&at.rcx)
+    }
+
+    /// What the call that was under way has returned, if it has.
     ///
     /// # Errors
-    /// Its two notes differ.
-    fn result(self, noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, NotesDiffer> {
-        let result = match noted.state {
-            flight::BEGUN if self.is_behind(at) => Some(at.rax),
+    /// Its two notes differ, or nobody knows whether it was made.
+    fn returned(&self, noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, Unclear> {
+        let stand = self.stand(at);
+        let now = (stand == Stand::Behind).then_some(at.rax);
+        let is_noted = noted.results != [outcome::NOTHING; 2];
+        if stand == Stand::Unknown && noted.waits_for_result() && !is_noted && matters(nr) {
+            return Err(Unclear);
+        }
+        Ok(match noted.state {
+            flight::BEGUN if now.is_some() => now,
             flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
-            flight::FINISHING => Some(noted.sum(self.is_behind(at).then_some(at.rax), nr)),
+            flight::FINISHING => Some(noted.sum(now, nr)),
             flight::FINISHED => Some(noted.sum(outcome::noted(noted.results)?, nr)),
             flight::SUMMED => Some(noted.total as i64),
             _ => None,
-        };
-        Ok(result.filter(|r| has_effect(nr, *r)))
+        })
     }
 }
 
+/// Does it matter whether this call was made? A wait, or a look, is simply made again.
+fn matters(nr: u32) -> bool {
+    const FUTEX: u32 = libc::SYS_futex as u32;
+    let row = geryon_abi::table::row(u64::from(nr));
+    nr != FUTEX && row.is_none_or(|r| r.class != Class::Input || outcome::changes(r, &[0; 6], 1))
+}
+
 impl Noted {
+    /// Is a call under way whose result is in no note?
+    fn waits_for_result(&self) -> bool {
+        matches!(self.state, flight::BEGUN | flight::FINISHING)
+    }
+
     /// A write whose last part had this result, if it had any.
     fn sum(self, part: Option<i64>, nr: u32) -> i64 {
         let more = part.filter(|r| *r > 0 && has_effect(nr, *r));
@@ -95,36 +155,58 @@ impl Noted {
     }
 }
 
+/// Nobody is left who reads what was to be written.
+fn is_broken_pipe(result: i64) -> bool {
+    result == -i64::from(libc::EPIPE)
+}
+
 /// Does this result say that the call was made, and not interrupted before it had done anything?
 fn has_effect(nr: u32, result: i64) -> bool {
     !outcome::is_unmade(result as u64)
         && !outcome::is_interrupted(result)
         && result != -i64::from(libc::EINTR)
+        // Its signal was lost with the thread, unless it is blocked, ignored or not wanted: who makes the
+        // call again gets both.
+        && !is_broken_pipe(result)
         // What was one of these before a bit of it was flipped.
         && outcome::is_plausible(u64::from(nr), result)
+}
+
+/// The addresses of the instructions from one place to another, both included.
+fn instructions(memory: &RemoteMemory, from: u64, to: u64) -> Vec<u64> {
+    let mut code = vec![0; (to - from) as usize + INSTRUCTION_MAX];
+    if memory.read(from, &mut code).is_err() {
+        return Vec::new();
+    }
+    let mut out = vec![from];
+    let mut at = 0;
+    while let Some(len) = instruction_len(&code[at..])
+        && from + ((at + len) as u64) <= to
+    {
+        at += len;
+        out.push(from + at as u64);
+    }
+    out
 }
 
 impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
     pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
-        let (mut child, mut unclear) = (None, false);
+        let (mut unclear, mut lost) = (false, None);
         let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
-        let place = |name| self.image.symbol(name);
-        let places = [
-            [
-                place("geryon_blocking_end"),
-                place("geryon_flight_returned"),
-            ],
-            [
-                place("geryon_flight_end"),
-                place("geryon_flight_end_returned"),
-            ],
-        ];
+        let places = |from: &str, to: &str| {
+            let (from, to) = (self.image.symbol(from), self.image.symbol(to));
+            instructions(memory, from, to)
+        };
         let gate = Gate {
-            places,
-            unmade: place("geryon_unmade"),
+            places: [
+                places("geryon_blocking_end", "geryon_flight_returned"),
+                places("geryon_flight_end", "geryon_flight_end_returned"),
+            ],
+            unmade: self.image.symbol("geryon_unmade"),
+            image: self.image.range(),
         };
         for regs in t.bodies.values() {
             let at = regs.gs_base.wrapping_sub(BLOCKS_BASE);
@@ -155,29 +237,45 @@ impl Monitor {
                 rcx: regs.rcx,
                 rax: regs.rax as i64,
             };
-            let Ok(result) = gate.result(noted, at, nr) else {
+            let Ok(mut returned) = gate.returned(noted, at, nr) else {
                 unclear = true;
                 continue;
             };
+            if noted.state == flight::BEGUN && gate.was_spoilt(at) && has_effect(nr, at.rax) {
+                let seen = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
+                // Where the gate has them from.
+                let asked = memory.words(regs.rbx);
+                let row = geryon_abi::table::row(u64::from(nr));
+                let (Some(row), Ok(asked)) = (row, asked) else {
+                    unclear = true;
+                    continue;
+                };
+                match spoilt::result(row, &asked, &seen, at.rax) {
+                    Ok(result) => returned = result,
+                    Err(spoilt::Lost) => lost = Some(row.name),
+                }
+            }
+            let result = returned.filter(|r| has_effect(nr, *r));
             // That a child died which was killed with it is nothing that has happened.
             let result = result.filter(|r| {
                 let child = waited_for(nr, *r, word(block_field!(frame)), memory);
                 child.is_none_or(|c| !self.deposed.contains(&c))
             });
+            // A fork whose child was lost before it said who it is was not made.
+            let forks = is_fork(nr, word(block_field!(frame)), memory);
+            let result =
+                result.filter(|r| !forks || g.names.values().any(|child| *child == *r as Pid));
             let call = result.map(|result| Call {
                 nr,
                 digest: word(block_field!(flight_digest)),
                 result,
                 written: word(block_field!(flight_written)),
             });
-            if let Some(c) = call
-                && matches!(i64::from(c.nr), libc::SYS_fork | libc::SYS_clone)
-                && c.result > 0
-            {
-                let forks = memory.word(private_field!(forks)).unwrap_or(0);
-                child = Some((forks.wrapping_sub(1), c.result as Pid));
+            let mut signals = pending(memory, slot);
+            if returned.is_some_and(is_broken_pipe) {
+                // It comes again with the call.
+                signals.retain(|info| info[0] as i32 != libc::SIGPIPE);
             }
-            let signals = pending(memory, slot);
             // It had itself been given a result, and has not made it its own.
             let unused = word(block_field!(given)) as u32 != 0;
             if !unused {
@@ -192,11 +290,13 @@ impl Monitor {
                 });
             }
         }
+        if let Some(call) = lost {
+            self.give_up(&format!(
+                "stopped: the arguments of the lost leader's last call ({call}) had changed, and what it has taken cannot be given back"
+            ));
+        }
         if unclear {
             self.give_up("stopped: nobody knows what the lost leader's last call has returned");
-        }
-        if let Some((sequence, shown)) = child {
-            self.name_child(id, sequence, shown);
         }
     }
 
@@ -240,6 +340,17 @@ impl Monitor {
             }
         }
         Ok(true)
+    }
+}
+
+/// Is the call a fork? (Not a vfork, whose child has no group of its own yet. Which one it is the
+/// process's count does not say: another thread may have forked since.)
+fn is_fork(nr: u32, frame: u64, memory: &RemoteMemory) -> bool {
+    let flags = || memory.word(frame + offset_of!(Frame, rdi) as u64);
+    match i64::from(nr) {
+        libc::SYS_fork => true,
+        libc::SYS_clone => flags().is_ok_and(|f| f & libc::CLONE_VM as u64 == 0),
+        _ => false,
     }
 }
 
@@ -292,21 +403,28 @@ mod tests {
         assert_eq!(result(flight::SUMMED, 13, 0, [5, 105]), Ok(Some(200)));
     }
 
-    fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, NotesDiffer> {
+    fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, Unclear> {
         let noted = Noted {
             state,
             results: notes,
             done: 100,
             total: 200,
         };
-        let at = Registers { rip, rcx: 7, rax };
-        GATE.result(noted, at, 0)
+        effect(noted, Registers { rip, rcx: 7, rax }, 0)
     }
 
-    const GATE: Gate = Gate {
-        places: [[10, 12], [20, 22]],
-        unmade: 40,
-    };
+    fn effect(noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, Unclear> {
+        let returned = gate().returned(noted, at, nr)?;
+        Ok(returned.filter(|r| has_effect(nr, *r)))
+    }
+
+    fn gate() -> Gate {
+        Gate {
+            places: [vec![10, 12], vec![20, 22]],
+            unmade: 40,
+            image: 1..50,
+        }
+    }
     const NONE: [u64; 2] = [NOTHING; 2];
 
     #[test]
@@ -335,9 +453,36 @@ mod tests {
             rcx: 10,
             rax: 5,
         };
-        assert_eq!(GATE.result(noted, at, 0), Ok(Some(5)));
+        assert_eq!(effect(noted, at, 0), Ok(Some(5)));
         let at = Registers { rip: 40, ..at };
-        assert_eq!(GATE.result(noted, at, 0), Ok(None));
+        assert_eq!(effect(noted, at, 0), Ok(None));
+    }
+
+    #[test]
+    fn who_was_sent_through_other_code_has_no_result_any_more() {
+        const READ: u32 = libc::SYS_read as u32;
+        let noted = Noted {
+            state: flight::BEGUN,
+            results: NONE,
+            done: 0,
+            total: 0,
+        };
+        // In the middle of an instruction, or elsewhere in the agent.
+        for rip in [11, 30] {
+            let at = Registers {
+                rip,
+                rcx: 10,
+                rax: 5,
+            };
+            assert_eq!(effect(noted, at, READ), Err(Unclear));
+            assert_eq!(effect(noted, at, libc::SYS_futex as u32), Ok(None));
+            let logged = Noted {
+                state: flight::RETURNED,
+                results: [7, 7],
+                ..noted
+            };
+            assert_eq!(effect(logged, at, READ), Ok(Some(7)));
+        }
     }
 
     #[test]
@@ -351,7 +496,16 @@ mod tests {
     fn one_note_or_the_state_may_be_wrong() {
         assert_eq!(result(flight::RETURNED, 99, 5, [NOTHING, 7]), Ok(Some(7)));
         assert_eq!(result(flight::BEGUN, 99, 5, [7, 7]), Ok(Some(7)));
-        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(NotesDiffer));
+        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(Unclear));
+    }
+
+    #[test]
+    fn a_broken_pipe_is_found_again() {
+        assert_eq!(result(flight::BEGUN, 10, -32, NONE), Ok(None));
+        let notes = [-32i64 as u64; 2];
+        assert_eq!(result(flight::LOGGING, 99, 5, notes), Ok(None));
+        // What was written before it was found is out.
+        assert_eq!(result(flight::FINISHING, 10, -32, NONE), Ok(Some(100)));
     }
 
     #[test]

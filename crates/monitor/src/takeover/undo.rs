@@ -5,13 +5,19 @@
 use super::Takeover;
 use super::flight::{Call, Legacy};
 use crate::block_field;
+use crate::segment::Segment;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{MAX_TAKEN, Taken, block_address};
 use geryon_abi::outcome::changes;
+use geryon_abi::record::{kind, kind_of};
 use geryon_tracee::{Pid, RemoteMemory};
 use std::collections::HashMap;
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+/// The digest of a call that was agreed on beforehand, as agents note it.
+const CONFIRMED: u64 = 0;
 
 /// What is to be done about one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +34,10 @@ enum Remedy {
     None,
 }
 
-/// What to do about a call behind the cut at `cut`.
-fn remedy(note: &Taken, cut: u64) -> Remedy {
+/// What to do about a call behind a cut; `next`: where the thread's first own record behind it starts.
+fn remedy(note: &Taken, next: u64) -> Remedy {
     if note.confirmed != 0 {
-        return if note.start == cut {
+        return if note.start == next {
             Remedy::Give
         } else {
             Remedy::None
@@ -58,12 +64,16 @@ fn remedy(note: &Taken, cut: u64) -> Remedy {
 ///
 /// # Errors
 /// What cannot be undone, in words.
-pub(super) fn undo(t: &mut Takeover, cuts: &HashMap<u32, u64>) -> Result<(), String> {
+pub(super) fn undo(
+    t: &mut Takeover,
+    cuts: &HashMap<u32, u64>,
+    segment: &Segment,
+) -> Result<(), String> {
     let memory = t.memories.first().ok_or("its memory is gone")?;
     let mut given = Vec::new();
     for l in t.legacy.iter_mut().filter(|l| cuts.contains_key(&l.slot)) {
-        // A call that was under way, behind where it went wrong.
-        let Some(call) = l.call.take() else {
+        // A call that was under way, behind where it went wrong. All have agreed on an output before.
+        let Some(call) = l.call.take_if(|c| c.digest != CONFIRMED) else {
             continue;
         };
         let note = under_way(memory, l.slot, call)?;
@@ -73,8 +83,11 @@ pub(super) fn undo(t: &mut Takeover, cuts: &HashMap<u32, u64>) -> Result<(), Str
         }
     }
     for (slot, cut) in cuts {
+        let next = behind_turns(*cut, |pos| {
+            segment.log_word(*slot as usize, pos).load(Ordering::SeqCst)
+        });
         for note in notes(memory, *slot, *cut)?.iter().rev() {
-            match remedy(note, *cut) {
+            match remedy(note, next) {
                 Remedy::Give => given.push((*slot, *note)),
                 other => carry_out(t.pid, note, other)?,
             }
@@ -117,6 +130,16 @@ fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<Taken, Stri
         nr: call.nr,
         ..Taken::default()
     })
+}
+
+/// The first position from `pos` on with no record of a turn: taking one is nothing that a thread does.
+/// (While it made a call that all had agreed on, another one may have gone wrong, whose turn came first.)
+fn behind_turns(mut pos: u64, word: impl Fn(u64) -> u64) -> u64 {
+    const TURN_WORDS: u64 = 3;
+    while kind_of(word(pos)) == kind::TURN {
+        pos += TURN_WORDS;
+    }
+    pos
 }
 
 /// The notes of a slot about what lies behind `cut`, oldest first.
@@ -220,6 +243,16 @@ mod tests {
     #[test]
     fn a_message_cannot_be_given_back() {
         assert_eq!(remedy(&note(libc::SYS_recvfrom), 5), Remedy::None);
+    }
+
+    #[test]
+    fn turns_are_no_calls() {
+        let turn = geryon_abi::record::word(kind::TURN, 0, 0, 5);
+        let log = [0, turn, 1, 2, turn, 3, 4, 77];
+        let word = |pos: u64| log[pos as usize];
+        assert_eq!(behind_turns(0, word), 0);
+        assert_eq!(behind_turns(1, word), 7);
+        assert_eq!(behind_turns(7, word), 7);
     }
 
     #[test]

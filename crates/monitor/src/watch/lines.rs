@@ -133,6 +133,9 @@ mod tests {
             pos: 100,
             verified: 90,
             events: 5,
+            intent: [0; 2],
+            intent_at: 0,
+            unlogged_at: 0,
             last: [0; 16],
             tid: 1,
         };

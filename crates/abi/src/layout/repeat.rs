@@ -1,0 +1,8 @@
+//! What a copy of a leader's thread can do anew.
+
+/// Nothing: the thread is in the midst of something.
+pub const NOTHING: u32 = 0;
+/// The call whose state is in the thread's frame.
+pub const CALL: u32 = 1;
+/// The wait for its first turn.
+pub const FIRST_TURN: u32 = 2;

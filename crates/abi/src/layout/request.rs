@@ -1,0 +1,36 @@
+//! What requests to the monitor carry.
+
+/// A wait for a child, whose parent goes on in another replica than that which the kernel knows as
+/// its parent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reap {
+    /// As waitid(2) has it: 0 any, 1 a process, 2 a process group.
+    pub which: u64,
+    /// Which one, as the program knows it.
+    pub id: u64,
+    /// 1: it stays to be waited for.
+    pub keep: u64,
+    /// Answer: the status as wait4 shows it.
+    pub status: u64,
+}
+
+/// What a replica tells the monitor when it differs from the log.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Report {
+    /// See [`super::why`].
+    pub why: u32,
+    /// Thread group.
+    pub slot: u32,
+    /// Position of the record in the ring.
+    pub pos: u64,
+    /// The record as the leader wrote it (first eight words).
+    pub theirs: [u64; 8],
+    /// What this replica would have written there.
+    pub ours: [u64; 8],
+    /// Application state of this replica's thread (address of its frame; 0 in a hook).
+    pub frame: u64,
+    /// Return address of the application code.
+    pub pc: u64,
+}

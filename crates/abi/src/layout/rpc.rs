@@ -1,0 +1,43 @@
+//! Numbers of the requests that the agent makes to the monitor: system-call numbers that
+//! the kernel does not have, issued outside the gate so that the filter stops them.
+
+/// First number.
+pub const BASE: u64 = 0x4759_0000;
+/// A replica differs: (address of [`super::Report`]).
+pub const DIVERGENCE: u64 = BASE + 1;
+/// Executable file mapping appeared: (address, length).
+pub const MAPPED: u64 = BASE + 2;
+/// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo).
+pub const DELIVER: u64 = BASE + 3;
+/// Forked child starts: (sequence number of the fork in its parent, where to write the path of the
+/// new group's segment); answers 1 in the leader (2: it fetches its parent's leader's descriptors
+/// first), 0 in a follower, once its leader has come.
+pub const CHILD: u64 = BASE + 4;
+/// A vfork's child, in its parent's memory, starts: (slot).
+pub const VFORKED: u64 = BASE + 9;
+/// A message for the user: (address, length).
+pub const MESSAGE: u64 = BASE + 5;
+/// The leader is about to exec: (path address).
+pub const EXEC: u64 = BASE + 6;
+/// Test hook, see `Private::sabotage`.
+pub const SABOTAGED: u64 = BASE + 7;
+/// Deliver a signal on the user stack inside a hook: (address of siginfo).
+pub const DELIVER_HERE: u64 = BASE + 8;
+/// Copy memory from the former leader, whose call wrote it, to the same address: (address, length).
+pub const INHERIT: u64 = BASE + 10;
+/// The former leader's descriptors: (address of an array of words, first index, its length);
+/// answers how many words were written. A word is a descriptor, with bit 32 for close-on-exec.
+pub const DESCRIPTORS: u64 = BASE + 11;
+/// The program is about to send a signal that ends who gets it: (kind of target, target, signal).
+pub const KILLS: u64 = BASE + 12;
+/// What an id names: (id, which way, see [`super::who`]).
+pub const WHO: u64 = BASE + 13;
+/// A child that has ended: (address of a [`super::Reap`]); answers its id as the program knows
+/// it, 0 when none has ended yet, or -ECHILD.
+pub const REAP: u64 = BASE + 14;
+/// The pair of sleeping replicas is in the way: (see [`super::outdated`]).
+pub const OUTDATED: u64 = BASE + 15;
+/// A new leader has not waited for this child yet: (its id as the program knows it).
+pub const UNREAPED: u64 = BASE + 16;
+/// One past the last.
+pub const END: u64 = BASE + 17;

@@ -1,0 +1,64 @@
+//! The shared segment of a process group.
+
+use super::MAX_REPLICAS;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// One follower's line in a ring's control page.
+#[repr(C, align(64))]
+pub struct FollowerLine {
+    /// Words consumed; the leader may overwrite what lies below.
+    pub tail: AtomicU64,
+    /// Position up to which this follower has verified outputs.
+    pub ack: AtomicU64,
+}
+
+/// Control page of one ring.
+#[repr(C, align(4096))]
+pub struct RingControl {
+    /// Words published by the leader.
+    pub head: AtomicU64,
+    pad0: [u64; 7],
+    /// Bit i: follower i sleeps on `head`.
+    pub follower_sleeps: AtomicU32,
+    pad1: [u32; 15],
+    /// Non-zero while the leader sleeps on a follower's line.
+    pub leader_sleeps: AtomicU32,
+    pad2: [u32; 15],
+    /// By replica index.
+    pub followers: [FollowerLine; MAX_REPLICAS],
+}
+
+/// Head of the shared segment of one process group.
+#[repr(C)]
+pub struct Header {
+    /// [`super::ABI_VERSION`].
+    pub version: u32,
+    /// Replicas at start.
+    pub replicas: u32,
+    /// Words in each ring, a power of two.
+    pub ring_words: u64,
+    /// Bit i: replica i takes part. Cleared by the monitor when it drops one.
+    pub alive: AtomicU32,
+    /// Index of the leader.
+    pub leader: AtomicU32,
+    /// Host process id of the leader (fds are fetched from there).
+    pub leader_pid: AtomicU32,
+    /// Set by the monitor when the group must stop where it is.
+    pub frozen: AtomicU32,
+    /// Divergences reported (rule of the report: first wins).
+    pub diverged: AtomicU32,
+    /// Bit i: replica i is being made. Nothing that it has still to read is overwritten, and nobody
+    /// waits for its confirmation yet.
+    pub joining: AtomicU32,
+    /// Bit i: replica i (which is in `joining`, too) stands still until it is needed: it reads nothing.
+    pub sleeping: AtomicU32,
+    /// 1: the monitor knows that the sleeping ones hold up much of the log.
+    pub crowded: AtomicU32,
+    /// Changes when a child of the process ends (counted once one of its replicas has taken over).
+    pub child_events: AtomicU32,
+    /// 1 once a process of the run goes on in another replica: ids as the program knows them name
+    /// others now.
+    pub taken_over: AtomicU32,
+    /// File mappings replayed, by replica: a descriptor is not closed before these agree.
+    pub file_maps: [AtomicU64; MAX_REPLICAS],
+}

@@ -1,0 +1,8 @@
+//! What has to be confirmed before it happens (`--verify`).
+
+/// Outputs are confirmed before they happen.
+pub const OUTPUT: u32 = 0;
+/// Every logged call is a rendezvous.
+pub const ALL: u32 = 1;
+/// Nothing waits; divergence is found after the fact.
+pub const ASYNC: u32 = 2;

@@ -1,0 +1,134 @@
+//! What goes into a call: its digest.
+
+use super::{IOVEC_MAX, bytes, fdset_bytes, kind_of, read32, read64};
+use crate::digest::Digest;
+use crate::gate::guarded;
+use geryon_abi::row::{Kind, Len, Row};
+
+const PATH_MAX: usize = 4096;
+
+fn in_len(len: Len, args: &[u64; 6]) -> u64 {
+    match len {
+        Len::Fixed(n) => n as u64,
+        Len::Arg(i) | Len::Ret(i) => args[i as usize],
+        Len::ArgTimes(i, n) | Len::RetTimes(i, n) => args[i as usize].saturating_mul(n as u64),
+        Len::Word(i) => {
+            let p = args[i as usize];
+            // SAFETY: called inside `guarded`.
+            if p == 0 {
+                0
+            } else {
+                // SAFETY: called inside `guarded`.
+                unsafe { read32(p) as u64 }
+            }
+        }
+    }
+}
+
+/// The digest of number and arguments; only what the row says the kernel looks at.
+pub fn digest(row: &Row, args: &[u64; 6]) -> u64 {
+    let mut d = Digest::new(row.nr as u64);
+    let mut deep = false;
+    for i in 0..row.args.len() {
+        let v = args[i];
+        match kind_of(row, i, args) {
+            Kind::Int | Kind::Addr | Kind::Special | Kind::ByCommand => d.number(v),
+            Kind::Int32 | Kind::Fd => d.number(v as u32 as u64),
+            Kind::Unused => {}
+            Kind::Out(_) | Kind::OutAlways(_) | Kind::IovecOut(_) | Kind::SockaddrOut(_) => {
+                d.number((v != 0) as u64)
+            }
+            _ => {
+                d.number((v != 0) as u64);
+                deep |= v != 0;
+            }
+        }
+    }
+    if deep {
+        let whole = guarded(|| {
+            for i in 0..row.args.len() {
+                if args[i] != 0 {
+                    // SAFETY: inside `guarded`.
+                    unsafe { digest_memory(&mut d, kind_of(row, i, args), args[i], args) };
+                }
+            }
+        });
+        if !whole {
+            // The kernel will answer EFAULT in every replica alike.
+            d.number(0xfa17);
+        }
+    }
+    d.finish()
+}
+
+unsafe fn digest_memory(d: &mut Digest, kind: Kind, p: u64, args: &[u64; 6]) {
+    // SAFETY: all reads of this function happen inside `guarded`.
+    unsafe {
+        match kind {
+            Kind::Path => {
+                let mut n = 0;
+                while n < PATH_MAX && *((p + n as u64) as *const u8) != 0 {
+                    n += 1;
+                }
+                d.bytes(bytes(p, n as u64));
+            }
+            Kind::Strings => {
+                let mut at = p;
+                loop {
+                    let s = read64(at);
+                    if s == 0 {
+                        break;
+                    }
+                    let mut n = 0;
+                    while *((s + n) as *const u8) != 0 {
+                        n += 1;
+                    }
+                    d.bytes(bytes(s, n));
+                    at += 8;
+                }
+            }
+            Kind::In(len) | Kind::InOut(len) => d.bytes(bytes(p, in_len(len, args))),
+            Kind::FdSet(n) => d.bytes(bytes(p, fdset_bytes(args[n as usize]))),
+            Kind::IovecIn(n) => digest_iovec(d, p, args[n as usize]),
+            Kind::MsghdrIn => digest_message(d, p),
+            Kind::MmsghdrIn(n) => {
+                for k in 0..args[n as usize].min(IOVEC_MAX) {
+                    digest_message(d, p + 64 * k);
+                }
+            }
+            Kind::MsghdrOut | Kind::MmsghdrOut(_) => d.number(read32(p + 8) as u64),
+            Kind::SigmaskPair => {
+                let set = read64(p);
+                if set != 0 {
+                    d.bytes(bytes(set, 8));
+                }
+            }
+            Kind::Ifconf => d.number(read32(p) as u64),
+            // sigev_value is opaque; signal number and way of notification are not.
+            Kind::Sigevent => d.number(read64(p + 8)),
+            _ => {}
+        }
+    }
+}
+
+unsafe fn digest_iovec(d: &mut Digest, p: u64, count: u64) {
+    for k in 0..count.min(IOVEC_MAX) {
+        // SAFETY: inside `guarded`, as the caller is.
+        unsafe { d.bytes(bytes(read64(p + 16 * k), read64(p + 16 * k + 8))) };
+    }
+}
+
+unsafe fn digest_message(d: &mut Digest, p: u64) {
+    // SAFETY: inside `guarded`, as the caller is. Offsets are those of struct msghdr.
+    unsafe {
+        let (name, name_len) = (read64(p), read32(p + 8) as u64);
+        if name != 0 {
+            d.bytes(bytes(name, name_len));
+        }
+        digest_iovec(d, read64(p + 16), read64(p + 24));
+        let (control, control_len) = (read64(p + 32), read64(p + 40));
+        if control != 0 {
+            d.bytes(bytes(control, control_len));
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Where what came out of a call goes to, and where it comes from: the log, memory, the former leader.
+
+use super::outgoing::{Before, walk};
+use super::{bytes, kind_of, read64};
+use crate::digest::Digest;
+use crate::log::{get_torn, put, put_again};
+use crate::state::Here;
+use geryon_abi::row::{Kind, Len, Row};
+
+/// Where out-bytes go to or come from.
+pub(super) trait Transfer {
+    fn move_bytes(&mut self, address: u64, len: u64);
+    fn checked_len(&mut self, len: u64) -> u64;
+    /// As `checked_len`, of bytes for which the buffers of a message limit the room.
+    fn received(&mut self, len: u64) -> u64 {
+        self.checked_len(len)
+    }
+}
+
+struct ToLog {
+    b: Here,
+    digest: Digest,
+}
+/// What came of reading a record's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// All is as the leader says that it was.
+    Whole,
+    /// The log ended in the middle of the record.
+    Torn,
+    /// It is not what the leader says that it wrote.
+    Damaged,
+}
+struct FromLog {
+    b: Here,
+    digest: Digest,
+    state: Received,
+}
+/// To the log, where the beginning may be already.
+struct ToLogAgain {
+    b: Here,
+    digest: Digest,
+}
+/// To nowhere: what lies there now.
+struct Written(Digest);
+/// From the memory of the former leader.
+struct FromLeader;
+
+/// Append bytes as words.
+#[inline(always)]
+fn append(address: u64, len: u64, mut put: impl FnMut(u64)) {
+    // SAFETY: the kernel has just written these bytes for the leader.
+    unsafe {
+        for k in 0..len / 8 {
+            put(read64(address + 8 * k));
+        }
+        let rest = len % 8;
+        if rest != 0 {
+            let mut w = [0u8; 8];
+            w[..rest as usize].copy_from_slice(bytes(address + len - rest, rest));
+            put(u64::from_le_bytes(w));
+        }
+    }
+}
+
+/// What lies in memory now, where a call has written.
+///
+/// # Safety
+/// The kernel has accepted the address, or this replica has just written there.
+unsafe fn note(digest: &mut Digest, address: u64, len: u64) {
+    // SAFETY: the caller's promise.
+    digest.bytes(unsafe { bytes(address, len) });
+}
+
+impl Transfer for ToLog {
+    fn checked_len(&mut self, len: u64) -> u64 {
+        put(self.b, len);
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        append(address, len, |w| put(self.b, w));
+        // From memory, not from what went into the log: the two must agree at the other end.
+        // SAFETY: the kernel has just written these bytes for the leader.
+        unsafe { note(&mut self.digest, address, len) };
+    }
+}
+
+impl Transfer for ToLogAgain {
+    fn checked_len(&mut self, len: u64) -> u64 {
+        put_again(self.b, len);
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        append(address, len, |w| put_again(self.b, w));
+        // SAFETY: these bytes were just copied from the former leader.
+        unsafe { note(&mut self.digest, address, len) };
+    }
+}
+
+impl Transfer for Written {
+    fn checked_len(&mut self, len: u64) -> u64 {
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        // SAFETY: the kernel has just written these bytes.
+        unsafe { note(&mut self.0, address, len) };
+    }
+}
+
+impl Transfer for FromLeader {
+    fn checked_len(&mut self, len: u64) -> u64 {
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        crate::promotion::inherit(address, len);
+    }
+}
+
+impl FromLog {
+    fn word(&mut self) -> Option<u64> {
+        if self.state != Received::Whole {
+            return None;
+        }
+        let word = get_torn(self.b);
+        if word.is_none() {
+            self.state = Received::Torn;
+        }
+        word
+    }
+}
+
+impl Transfer for FromLog {
+    fn received(&mut self, _len: u64) -> u64 {
+        self.word().unwrap_or(0)
+    }
+    /// No more than there is room for: a damaged length must not spread.
+    fn checked_len(&mut self, room: u64) -> u64 {
+        let len = self.word().unwrap_or(0);
+        if len > room {
+            self.state = Received::Damaged;
+            return 0;
+        }
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        // SAFETY: the arguments were verified to be the leader's, whose kernel wrote to the
+        // same addresses; the follower's memory is laid out alike.
+        unsafe {
+            for k in 0..len / 8 {
+                let Some(w) = self.word() else {
+                    return;
+                };
+                ((address + 8 * k) as *mut u64).write_unaligned(w);
+            }
+            let rest = len % 8;
+            if rest != 0 {
+                let Some(w) = self.word() else {
+                    return;
+                };
+                let w = w.to_le_bytes();
+                let to = core::slice::from_raw_parts_mut(
+                    (address + len - rest) as *mut u8,
+                    rest as usize,
+                );
+                to.copy_from_slice(&w[..rest as usize]);
+            }
+            note(&mut self.digest, address, len);
+        }
+    }
+}
+
+/// The check word of a record: over its first word, the result, and what lies in memory where the call
+/// has written.
+fn check(first: u64, result: i64, written: u64) -> u64 {
+    let mut digest = Digest::new(first);
+    digest.number(result as u64);
+    digest.number(written);
+    digest.finish()
+}
+
+/// Digest of what a call has written; never 0.
+pub fn written(row: &Row, args: &[u64; 6], result: i64, before: &Before) -> u64 {
+    let mut seen = Written(Digest::new(0));
+    walk(&mut seen, row, args, result, before);
+    seen.0.finish() | 1
+}
+
+/// Leader: append what the call wrote, and a check word over the record. What [`written`] would give.
+pub fn send(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64, before: &Before) -> u64 {
+    let mut to = ToLog {
+        b,
+        digest: Digest::new(0),
+    };
+    walk(&mut to, row, args, result, before);
+    let written = to.digest.finish() | 1;
+    put(b, check(first, result, written));
+    written
+}
+
+/// Follower: write what the leader's call wrote.
+pub fn receive(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64) -> Received {
+    let mut from = FromLog {
+        b,
+        digest: Digest::new(0),
+        state: Received::Whole,
+    };
+    walk(&mut from, row, args, result, &Before::UNLIMITED);
+    let written = from.digest.finish() | 1;
+    match from.word() {
+        Some(theirs) if theirs != check(first, result, written) => Received::Damaged,
+        _ => from.state,
+    }
+}
+
+/// New leader: append what its predecessor's call wrote, and had begun to append.
+pub fn send_again(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64) {
+    let mut to = ToLogAgain {
+        b,
+        digest: Digest::new(0),
+    };
+    walk(&mut to, row, args, result, &Before::UNLIMITED);
+    put_again(b, check(first, result, to.digest.finish() | 1));
+}
+
+/// New leader: fetch what its predecessor's call wrote.
+pub fn inherit(row: &Row, args: &[u64; 6], result: i64) {
+    // First the lengths that say how much of the rest there is.
+    for i in 0..row.args.len() {
+        let p = args[i];
+        if p == 0 {
+            continue;
+        }
+        let (at, len) = match kind_of(row, i, args) {
+            Kind::SockaddrOut(n) | Kind::Out(Len::Word(n)) | Kind::OutAlways(Len::Word(n)) => {
+                (args[n as usize], 4)
+            }
+            Kind::MsghdrOut => (p, 56),
+            Kind::MmsghdrOut(_) => (p, 64 * result.max(0) as u64),
+            Kind::Ifconf => (p, 4),
+            _ => continue,
+        };
+        if at != 0 && result >= 0 {
+            crate::promotion::inherit(at, len);
+        }
+    }
+    walk(&mut FromLeader, row, args, result, &Before::UNLIMITED);
+}

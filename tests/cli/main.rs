@@ -1,0 +1,16 @@
+//! What a person or a script meets at the command line: bad input, exit statuses, signals,
+//! closed and full streams, an ordinary user. `Program` gives each run its time limit and
+//! finds what it leaves behind.
+
+mod alike;
+#[path = "../support/command.rs"]
+mod command;
+mod ends;
+mod programs;
+mod reports;
+#[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only
+#[path = "../support/mod.rs"]
+mod support;
+mod usage;
+mod user;
+mod verdicts;

@@ -1,0 +1,79 @@
+//! Run by an ordinary user.
+
+use crate::command::{NOT_RUNNABLE, program, run, says, stderr, stdout};
+use crate::support::{quoted, settings};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// An ordinary user that every Debian has.
+const NOBODY: [&str; 4] = [
+    "setpriv",
+    "--reuid=nobody",
+    "--regid=nogroup",
+    "--clear-groups",
+];
+
+/// A folder that everybody may enter, with a copy of the binary that everybody may run;
+/// None, with a message, when this test does not run as root.
+fn for_nobody() -> Option<(PathBuf, String)> {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root can become another user");
+        return None;
+    }
+    let name = format!(
+        "geryon-cli-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    );
+    let dir = std::env::temp_dir().join(name.replace(['(', ')'], ""));
+    fs::create_dir_all(&dir).expect("the temporary folder is writable");
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let binary = dir.join("geryon");
+    fs::copy(settings::geryon(), &binary).expect("the binary can be copied");
+    fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    Some((dir, binary.to_string_lossy().into_owned()))
+}
+
+#[test]
+fn unreadable_program() {
+    let Some((dir, binary)) = for_nobody() else {
+        return;
+    };
+    let hidden = dir.join("hidden");
+    fs::copy("/bin/true", &hidden).expect("it can be copied");
+    fs::set_permissions(&hidden, fs::Permissions::from_mode(0o711)).expect("it is ours");
+    let mut p = program(&dir, &[&binary, "run", "--", &hidden.to_string_lossy()]);
+    p.prefix(&NOBODY);
+    let outcome = run(&p);
+    fs::remove_dir_all(&dir).expect("it is ours");
+    says(
+        &outcome,
+        NOT_RUNNABLE,
+        &["hidden", "cannot be read", "chmod +r"],
+    );
+}
+
+#[test]
+fn ordinary_user() {
+    let Some((dir, binary)) = for_nobody() else {
+        return;
+    };
+    let script = format!(
+        "id -un; {0} doctor >/dev/null || exit 9; {0} run -n 3 -- sh -c 'id -un' &&\
+         head -c 3000000 {0} >in && {0} run -n 3 -- xz -T2 -0 -c --block-size=500000 in | xz -dc | cmp - in && echo same",
+        quoted(&binary)
+    );
+    let mut p = program(&dir, &["sh", "-c", &script]);
+    p.prefix(&NOBODY);
+    let outcome = run(&p);
+    fs::remove_dir_all(&dir).expect("it is ours");
+    assert_eq!(
+        stdout(&outcome),
+        "nobody\nnobody\nsame\n",
+        "{}",
+        stderr(&outcome)
+    );
+    says(&outcome, 0, &[]);
+}
