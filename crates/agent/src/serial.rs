@@ -280,6 +280,7 @@ pub fn take(mut b: Here, w: u64) -> bool {
         }
     }
     announce_end();
+    crate::log::verified(b);
     before.robbed.store(forced as u32, Ordering::SeqCst);
     b.robbed.store(0, Ordering::SeqCst);
     NUMBER.store(number, Ordering::SeqCst);

@@ -18,7 +18,7 @@ use crate::watch::View;
 use anyhow::Result;
 use arbitration::{Accused, Arbitration};
 pub(crate) use arbitration::{Testimony, VOTERS};
-use geryon_abi::layout::{MAX_THREADS, outdated};
+use geryon_abi::layout::{MAX_THREADS, outdated, wait};
 use geryon_tracee::{Pid, kill};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -253,7 +253,14 @@ impl Monitor {
         let views = self.views(follower);
         let coming = self.checkpoints.as_ref().and_then(|c| c.coming.as_ref());
         coming.is_some_and(|pair| {
-            let reached = |v: &View| pair.ends.get(v.slot as usize).is_some_and(|e| v.pos >= *e);
+            // A record that was read may still be found to differ.
+            let agrees =
+                |v: &View, end| v.verified >= end || (v.waiting == wait::RECORD && v.pos >= end);
+            let reached = |v: &View| {
+                pair.ends
+                    .get(v.slot as usize)
+                    .is_some_and(|e| agrees(v, *e))
+            };
             views.iter().all(reached)
         })
     }

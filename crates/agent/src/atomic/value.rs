@@ -3,7 +3,7 @@
 
 use crate::compare::plain;
 use crate::gate::real;
-use crate::log::{first, get, publish, put, remember};
+use crate::log::{first, get, publish, put, remember, verified};
 use crate::state::{block, leads, private};
 use crate::stop::diverged;
 use crate::wait::intend;
@@ -128,7 +128,9 @@ fn value(which: u64) -> u64 {
         }
         remember(b, w);
         if w == ours {
-            return get(b);
+            let v = get(b);
+            verified(b);
+            return v;
         }
         diverged(why::KIND, b.pos - 1, plain(ours));
     }
