@@ -7,6 +7,7 @@ use geryon_fault::Fault;
 use geryon_monitor::{
     Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify,
 };
+use geryon_tracee::points::FailAt;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,6 +58,9 @@ pub struct Args {
     /// on one core, and so many of its copies, too: REPLICA:KIND:N:CORE:TIMES (for tests).
     #[arg(long, hide = true, value_parser = parse_sabotage)]
     sabotage: Vec<Sabotage>,
+    /// Have something go wrong at the N-th passing of a place: POINT[:N[:REPLICA]] (for tests).
+    #[arg(long, hide = true, value_name = "POINT")]
+    fail_at: Vec<FailAt>,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -204,6 +208,7 @@ pub fn main(args: Args) -> ExitCode {
         journal: args.journal,
         fault: args.fault,
         sabotage: args.sabotage,
+        fail_at: args.fail_at,
         patch: !args.no_patch,
         ignore_sigpipe: streams::pipe_was_ignored(),
     };

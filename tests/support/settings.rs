@@ -12,6 +12,7 @@
 //! | `LIMIT_S=n` | what counts as a hang |
 //! | `LARGE_MIB=n` | memory of the large program whose replicas are killed (64) |
 //! | `KILL_LOOP_S=n` | seconds for which replicas are killed by chance (6; 600 by hand) |
+//! | `SEED=n` | which passings of the fault points fail besides the first ones |
 //! | `GERYON_BIN=path` | another binary than the one cargo just built |
 
 use std::time::Duration;
@@ -93,4 +94,10 @@ pub fn large_mib() -> u32 {
 #[allow(dead_code)] // only one of the tests of recovery does
 pub fn kill_loop_s() -> u64 {
     number("KILL_LOOP_S").map_or(6, u64::from)
+}
+
+/// What the choices of a test that makes some start from.
+#[allow(dead_code)] // only the test of the fault points does
+pub fn seed() -> u64 {
+    number("SEED").map_or(1, u64::from)
 }

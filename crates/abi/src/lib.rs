@@ -8,6 +8,7 @@ pub mod frame;
 pub mod hooks;
 pub mod layout;
 pub mod outcome;
+pub mod point;
 pub mod record;
 pub mod row;
 pub mod table;

@@ -150,12 +150,16 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
         put(b, a);
     }
     remember(b, ours);
+    point!(RendezvousUnpublished);
     publish(b);
+    point!(RendezvousPublished);
     if private().verify != verify::ASYNC {
         b.repeatable = repeat::CALL;
+        point!(SignalInRendezvous);
         confirmed(b, b.pos);
         b.repeatable = repeat::NOTHING;
     }
+    point!(RendezvousConfirmed);
     true
 }
 
@@ -266,13 +270,8 @@ fn finish_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -> 
 /// A write that was cut short by what no signal of the program has done (its leader's death, a halt):
 /// write the rest. How much is written by now.
 pub fn complete_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: i64) -> i64 {
-    const WRITE: u64 = 1;
-    const SENDTO: u64 = 44;
-    if !matches!(nr, WRITE | SENDTO) {
-        return done;
-    }
     // A handler that waits has a short count to see.
-    while done > 0 && (done as u64) < args[2] && !raise::pending(b) {
+    while is_cut_short(nr, args, done) && !raise::pending(b) {
         let more = write_part(b, nr, args, checked, done);
         if more > 0 {
             done += more;
@@ -281,6 +280,13 @@ pub fn complete_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done
         }
     }
     done
+}
+
+/// Is this the result of a write of which something is left?
+pub fn is_cut_short(nr: u64, args: &[u64; 6], done: i64) -> bool {
+    const WRITE: u64 = 1;
+    const SENDTO: u64 = 44;
+    matches!(nr, WRITE | SENDTO) && done > 0 && (done as u64) < args[2]
 }
 
 /// Write what is left of a write of which `done` bytes are out: the result of that. One step after the
@@ -294,10 +300,12 @@ fn write_part(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -
     b.flight.store(flight::FINISHING, Ordering::Release);
     compiler_fence(Ordering::SeqCst);
     b.flight_result = [NOTHING; 2];
+    point!(RestBegun);
     let more = real_blocking(nr, &rest, checked);
     let sum = (done + more.max(0)) as u64;
     b.flight_total = sum;
     b.flight.store(flight::SUMMED, Ordering::Release);
+    point!(RestSummed);
     compiler_fence(Ordering::SeqCst);
     b.flight_result = [sum; 2];
     b.flight.store(flight::RETURNED, Ordering::Release);
@@ -328,6 +336,7 @@ pub fn take_off(mut b: Here, nr: u16, digest: u64) {
     b.flight_result = [NOTHING; 2];
     b.flight_written = 0;
     b.flight.store(flight::BEGUN, Ordering::Release);
+    point!(CallBegun);
 }
 
 /// A call has been made by other ways than the gate's: who takes over next finds its result.
@@ -360,6 +369,7 @@ pub fn complete(
     result: i64,
     before: &Before,
 ) {
+    point!(SignalBehindCall);
     let mut detail = 0;
     let mut shown = result;
     if raise::pending(b) {
@@ -378,11 +388,13 @@ pub fn complete(
     if b.flight.load(Ordering::Relaxed) != flight::NONE {
         b.flight.store(flight::LOGGING, Ordering::Release);
     }
+    point!(CallUnlogged);
     put(b, first);
     if let Some(d) = digest {
         put(b, d);
     }
     put(b, shown as u64);
+    point!(RecordTorn);
     if detail & after::RESTART == 0 {
         let written = marshal::send(b, row, &frame.args(), first, shown, before);
         let under_way = b.flight.load(Ordering::Relaxed) != flight::NONE;
@@ -406,7 +418,9 @@ pub fn landed(mut b: Here) {
     if b.flight.load(Ordering::Relaxed) != flight::NONE {
         b.flight.store(flight::LOGGED, Ordering::Release);
     }
+    point!(RecordUnpublished);
     publish(b);
+    point!(RecordPublished);
     b.flight.store(flight::NONE, Ordering::Release);
 }
 

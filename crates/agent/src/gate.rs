@@ -3,6 +3,7 @@
 use crate::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;
 use geryon_abi::layout::{Block, flight};
+use geryon_abi::point::FaultPoint;
 
 // Numbers of Block's fields that the assembly uses; asserted against the structure below.
 const PENDING: usize = core::mem::offset_of!(Block, pending_count);
@@ -169,9 +170,12 @@ global_asm!(
     "mov r8, [rbx+32]",
     "mov r9, [rbx+40]",
     "bts rax, {unmade}",
+    point_in_assembly!("halved"),
+    point_in_assembly!("interrupted"),
     check_way_in!(),
     ".globl geryon_blocking_check",
     "geryon_blocking_check:",        // from here to the syscall the monitor may say `geryon_eintr`
+    point_in_assembly!("signal"),
     "cmp dword ptr gs:[{pending}], 0",
     "jne geryon_eintr",
     ".globl geryon_blocking_syscall",
@@ -179,6 +183,7 @@ global_asm!(
     "syscall",
     ".globl geryon_blocking_end",
     "geryon_blocking_end:",
+    point_in_assembly!("returned"),
     "cmp dword ptr [rsp+8], 0",
     "je 7f",
     "cmp rdi, [rbx]",                // it has slept for long: were its arguments still the same
@@ -196,9 +201,11 @@ global_asm!(
     "7:",
     check_unnoted!(),
     "mov gs:[{flight_result}], rax",
+    point_in_assembly!("call_noted"),
     ".globl geryon_flight_returned",
     "geryon_flight_returned:",
     "shl dword ptr gs:[{flight}], 1",
+    point_in_assembly!("half_noted"),
     "mov gs:[{flight_result} + 8], rax",
     check_made!(),
     "pop rdx",
@@ -226,15 +233,19 @@ global_asm!(
     "mov r8, r9",
     "mov r9, [rsp+8]",
     "bts rax, {unmade}",
+    point_in_assembly!("fork_fails"),
     check_way_in!(),
     "syscall",
     ".globl geryon_flight_end",
     "geryon_flight_end:",
+    point_in_assembly!("returned"),
     check_unnoted!(),
     "mov gs:[{flight_result}], rax",
+    point_in_assembly!("call_noted"),
     ".globl geryon_flight_end_returned",
     "geryon_flight_end_returned:",
     "shl dword ptr gs:[{flight}], 1",
+    point_in_assembly!("half_noted"),
     "mov gs:[{flight_result} + 8], rax",
     check_made!(),
     "ret",
@@ -383,6 +394,13 @@ global_asm!(
     "pop rbx",
     "ret",
     site = const SITE_WORD_VALUE,
+    returned = const FaultPoint::CallReturned as u32,
+    call_noted = const FaultPoint::CallNoted as u32,
+    half_noted = const FaultPoint::CallHalfNoted as u32,
+    halved = const FaultPoint::WriteHalved as u32,
+    interrupted = const FaultPoint::CallInterrupted as u32,
+    signal = const FaultPoint::SignalBeforeCall as u32,
+    fork_fails = const FaultPoint::ForkFails as u32,
     unmade = const geryon_abi::outcome::UNMADE,
     pending = const PENDING,
     flight = const core::mem::offset_of!(Block, flight),

@@ -5,6 +5,9 @@
 //! a follower's replays; both run the same walk over the system-call table ([`marshal`]).
 #![no_std]
 
+#[macro_use]
+mod point;
+
 pub mod atomic;
 pub mod call;
 pub mod clock;

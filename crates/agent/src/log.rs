@@ -155,6 +155,7 @@ fn sleep_on_followers<'a>(r: &'a Ring, mask: u32, low: u64, word: impl Fn(usize)
     for i in 0..geryon_abi::layout::MAX_REPLICAS {
         if mask & (1 << i) != 0 && word(i).load(Ordering::Acquire) == low {
             r.control().leader_sleeps.store(1, Ordering::SeqCst);
+            point!(LeaderSleepy);
             fence(Ordering::SeqCst);
             let w = word(i);
             let h = header();
@@ -319,10 +320,13 @@ pub fn acknowledge(b: Here) {
     b.publishing.store(1, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let line = &r.control().followers[replica()];
+    point!(Acknowledging);
     line.tail.store(b.pos, Ordering::Release);
+    point!(HalfAcknowledged);
     line.ack.store(b.pos, Ordering::SeqCst);
     compiler_fence(Ordering::SeqCst);
     b.publishing.store(0, Ordering::Relaxed);
+    point!(Acknowledged);
     wake_leader(&r, &line.ack);
 }
 
@@ -363,6 +367,7 @@ fn await_record(mut b: Here, at: u64) -> bool {
         if patience.spend() {
             let sleeps = &r.control().follower_sleeps;
             sleeps.fetch_or(1 << replica(), Ordering::SeqCst);
+            point!(FollowerSleepy);
             crate::gate::real(NR_MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
             if r.head() == head {
                 sleep64(&r.control().head, head, true);

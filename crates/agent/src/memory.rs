@@ -74,6 +74,7 @@ fn lead(b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         real(nr, args)
     };
     let first = word(kind::MEMORY, 0, row.nr, tick);
+    point!(MemoryUnlogged);
     put(b, first);
     put(b, digest);
     put(b, result as u64);
@@ -82,6 +83,7 @@ fn lead(b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         private().file_maps += 1;
     }
     publish(b);
+    point!(MemoryUnticked);
     MEMORY.tick();
     MEMORY.leave();
     result
@@ -101,7 +103,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
             continue;
         }
         if !failed(result) {
-            let own = repeat(nr, args, result);
+            let own = point!(RepeatFails, repeat(nr, args, result));
             if own != result {
                 diverged_for_good(
                     why::LOCAL,
@@ -126,6 +128,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
             b.publishing.store(0, Ordering::SeqCst);
             crate::wait::wake_at(done as *const _ as u64, true);
         }
+        point!(MemoryRepeated);
         MEMORY.turn_done(tick);
         return Some(result);
     }
@@ -193,7 +196,10 @@ fn fetch(fd: u64) -> i64 {
     if pidfd < 0 {
         return pidfd;
     }
-    let own = real(NR_PIDFD_GETFD, [pidfd as u64, fd, 0, 0, 0, 0]);
+    let own = point!(
+        FetchFails,
+        real(NR_PIDFD_GETFD, [pidfd as u64, fd, 0, 0, 0, 0])
+    );
     real(NR_CLOSE, [pidfd as u64, 0, 0, 0, 0, 0]);
     own
 }

@@ -10,7 +10,7 @@ use crate::memory::await_file_maps;
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_at, header, leads, private};
-use crate::stop::diverged;
+use crate::stop::{diverged, diverged_for_good};
 use crate::thread::{alone, greet};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
@@ -130,7 +130,8 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     if executes {
         call::take_off(block(), row.nr, call::CONFIRMED);
     }
-    let own = real_in_flight(NR_CLONE, [keep, 0, 0, args[3], 0, 0]);
+    // clone has five arguments: the sixth tells the monitor which fork this is.
+    let own = real_in_flight(NR_CLONE, [keep, 0, 0, args[3], 0, sequence]);
     if own == 0 {
         child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
         return;
@@ -149,6 +150,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
 /// its own that is. `runs`: the child has its own memory and may run still.
 fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
     let b = block();
+    point!(ForkUnlogged);
     if executes {
         return complete(b, frame, row, kind::END, None, own, &Before::default());
     }
@@ -161,6 +163,20 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
             own
         }),
     };
+    if shown > 0 && own < 0 {
+        // Its replica lacks a process from now on.
+        let ours = [
+            word(kind::END, 0, row.nr, 0),
+            own as u64,
+            shown as u64,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ];
+        diverged_for_good(why::LOCAL, b.pos - 1, ours);
+    }
     if shown > 0 && own > 0 {
         if shown != own {
             adopt(shown as u32, own as u32);
@@ -174,6 +190,12 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
         Some(first) => finish_for_good(b, frame, row, first),
         None => complete(b, frame, row, kind::END, None, shown, &Before::default()),
     }
+}
+
+/// This process, and with it its replica, is lost. It must not exit: that would be the program's.
+fn die() {
+    let own = real(NR_GETPID, [0; 6]);
+    real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
 }
 
 /// First steps of a forked child: its own group's segment, its own identity.
@@ -194,6 +216,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     }
     CHILDREN_HIGH.store(0, Ordering::Relaxed);
     p.own_pid = real(NR_GETPID, [0; 6]) as u32;
+    point!(ChildNew);
     let mut path = [0u8; 64];
     // The monitor looks whether its parent had descriptors of its own.
     let answer = rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0);
@@ -212,9 +235,10 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
             crate::files::inherit();
         }
         _ => {
-            real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+            die();
         }
     }
+    point!(ChildUnmapped);
     const AT_FDCWD: u64 = -100i64 as u64;
     const O_RDWR_CLOEXEC: u64 = 0o2 | 0o2_000_000;
     let fd = real(
@@ -225,12 +249,15 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     const SHARED_FIXED: u64 = 0x11;
     // The same as its parent's.
     let bytes = segment_bytes(header().ring_words as usize);
-    let at = real(
-        NR_MMAP,
-        [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd as u64, 0],
+    let at = point!(
+        SegmentFails,
+        real(
+            NR_MMAP,
+            [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd as u64, 0],
+        )
     );
     if fd < 0 || at < 0 {
-        real(NR_EXIT_GROUP, [125, 0, 0, 0, 0, 0]);
+        die();
     }
     real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
     // Whoever follows may lead one day.
@@ -238,6 +265,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     let mut b = block();
     b.shown_tid = 0;
     resume_stream(leads());
+    point!(ChildUngreeted);
     greet(b);
     p.shown_pid = b.shown_tid;
     if flags & CLONE_CHILD_SETTID != 0 && is_clone {
@@ -270,6 +298,7 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         return finish_for_good(b, frame, row, next);
     }
     await_file_maps();
+    point!(ExecConfirmed);
     // Not `execute`: the turn must not go to another thread of a program that is about to end.
     let result = real(row.nr as u64, frame.args());
     complete(b, frame, row, kind::END, None, result, &Before::default());
@@ -284,6 +313,7 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     if !leads() {
         crate::log::tell_tail(block());
     }
+    point!(ExitConfirmed);
     real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);
 }
 

@@ -32,10 +32,13 @@ fn prepare() -> bool {
         Ordering::SeqCst,
     );
     if first.is_ok() {
+        point!(PromotionBegun);
         p.file_maps = header().file_maps[p.replica as usize].load(Ordering::SeqCst);
         // Nobody is inside a section: what a copied process shows of that is its source's.
         crate::clock::reset_locks();
         crate::files::inherit();
+        // Whoever has still to map a file finds it here.
+        header().leader_pid.store(p.own_pid, Ordering::SeqCst);
         crate::process::tell_children();
         crate::timer::arm();
         if crate::serial::active() {
@@ -43,6 +46,7 @@ fn prepare() -> bool {
         }
         // SAFETY: a word of the private structure; the others read it as `leads` does.
         unsafe { (&raw mut p.role).write_volatile(role::LEADER) };
+        point!(PromotionPrepared);
         p.promotion.store(promotion::DONE, Ordering::SeqCst);
         return true;
     }
@@ -106,6 +110,11 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
         return None;
     }
     accept(b, flight::RETURNED);
+    point!(LegacyTaken);
+    if crate::serial::active() && crate::call::is_cut_short(row.nr as u64, args, result) {
+        // The rest may have to wait for another thread of the program. (Who asks takes the turn again.)
+        crate::serial::release(b);
+    }
     announce(wait::KERNEL, row.nr as u64, 0);
     let written = crate::call::complete_write(b, row.nr as u64, args, false, result);
     announce_end();

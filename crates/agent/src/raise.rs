@@ -70,7 +70,9 @@ fn lead(b: Here, frame: &mut Frame) -> ! {
     for w in info.0 {
         put(b, w);
     }
+    point!(SignalUnlogged);
     crate::call::landed(b);
+    point!(SignalQueued);
     // Only now: a successor takes over what was not logged.
     drop_first(b);
     deliver(frame, &info)
@@ -82,6 +84,7 @@ fn follow(b: Here, frame: &mut Frame) -> ! {
         *w = get(b);
     }
     crate::timer::rang(info.0[0] as u32);
+    point!(SignalRead);
     deliver(frame, &info)
 }
 

@@ -84,6 +84,7 @@ pub fn release(b: Here) {
     } else {
         FREE
     };
+    point!(TurnReleased);
     TURN.swap(next, Ordering::SeqCst);
     if WAITING.load(Ordering::SeqCst) != 0 {
         wake_at(&TURN as *const AtomicU32 as u64, false);
@@ -137,6 +138,7 @@ pub fn acquire(b: Here) {
         put(b, seal(w, slot as u32, pos));
         put(b, pos);
         remember(b, w);
+        point!(TurnUnpublished);
         // At once: followers run what comes now while we do, not when we come to the next record.
         publish(b);
     }
@@ -283,6 +285,7 @@ pub fn take(mut b: Here, w: u64) -> bool {
     b.robbed.store(0, Ordering::SeqCst);
     NUMBER.store(number, Ordering::SeqCst);
     OWNER.store(b.slot, Ordering::SeqCst);
+    point!(TurnTaken);
     changed();
     await_exits();
     true

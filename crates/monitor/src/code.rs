@@ -237,7 +237,7 @@ fn rewrite_first(
             .iter()
             .map(|(id, at)| (private_field!(orig) + 8 * u64::from(*id), *at)),
     );
-    let Some(pieces) = pieces(target.memory, &planned, bias, &range, &emitted.writes) else {
+    let Some(pieces) = pieces(target.memory, &planned, bias, &range, &emitted.writes)? else {
         // The file has changed since it was mapped, or was mapped with changes: leave it alone;
         // its calls trap one by one.
         not_rewritten(&map.path, DIFFERS);
@@ -264,7 +264,7 @@ impl Rewrite {
         let mut found = Vec::new();
         for p in &self.pieces {
             found.resize(p.old.len(), 0);
-            if memory.read(p.at, &mut found).is_err() || found != p.old {
+            if !read(memory, p.at, &mut found)? || found != p.old {
                 return Ok(false);
             }
         }
@@ -293,6 +293,15 @@ fn not_rewritten(path: &std::path::Path, why: &str) {
     );
 }
 
+/// Read code; false where the file has none any more. What else goes wrong goes wrong with the process.
+fn read(memory: &RemoteMemory, at: u64, code: &mut [u8]) -> Result<bool> {
+    match memory.read(at, code) {
+        Ok(()) => Ok(true),
+        Err(e) if e.raw_os_error() == Some(libc::EIO) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
 /// The code around the writes before and after; None if the bytes in memory are not those that
 /// the plan was made from.
 fn pieces(
@@ -301,7 +310,7 @@ fn pieces(
     bias: u64,
     range: &Range<u64>,
     writes: &[(u64, Vec<u8>)],
-) -> Option<Vec<Piece>> {
+) -> Result<Option<Vec<Piece>>> {
     let windows = planned
         .plan
         .windows
@@ -316,7 +325,9 @@ fn pieces(
     let mut out: Vec<Piece> = Vec::new();
     for (at, end) in joined(&extents) {
         let mut old = vec![0; (end - at) as usize];
-        memory.read(at, &mut old).ok()?;
+        if !read(memory, at, &mut old)? {
+            return Ok(None);
+        }
         let new = old.clone();
         out.push(Piece { at, old, new });
     }
@@ -327,14 +338,14 @@ fn pieces(
     for w in windows {
         let (i, o) = piece_of(&out, w.start.wrapping_add(bias));
         if out[i].old[o..o + w.bytes.len()] != w.bytes[..] {
-            return None;
+            return Ok(None);
         }
     }
     for (at, bytes) in writes {
         let (i, o) = piece_of(&out, *at);
         out[i].new[o..o + bytes.len()].copy_from_slice(bytes);
     }
-    Some(out)
+    Ok(Some(out))
 }
 
 /// Sorted extents, those with a small gap between them as one.

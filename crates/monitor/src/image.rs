@@ -2,9 +2,10 @@
 
 use anyhow::{Context, Result};
 use geryon_abi::layout::AGENT_BASE;
+use geryon_abi::point::{FaultPoint, SECTION};
 use geryon_patch::AgentEntries;
-use geryon_tracee::Gate;
-use object::{Object, ObjectSegment, ObjectSymbol};
+use geryon_tracee::{Gate, points};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
@@ -21,6 +22,8 @@ pub struct Image {
     /// Bytes in all.
     pub len: u64,
     symbols: HashMap<String, u64>,
+    /// Where the agent's places are at which a test has something go wrong.
+    pub points: Vec<(u64, FaultPoint)>,
     /// Addresses for trampolines.
     pub entries: AgentEntries,
 }
@@ -75,6 +78,10 @@ impl Image {
             rmw: get("geryon_atomic")?,
             hooks,
         };
+        let points = elf
+            .section_by_name(SECTION)
+            .context("the agent has no table of its points")?;
+        let points = places(points.address(), points.data()?);
         let mut memfd = memfd("geryon-agent")?;
         memfd.write_all(&flat)?;
         Ok(Image {
@@ -82,6 +89,7 @@ impl Image {
             code,
             len: flat.len() as u64,
             symbols,
+            points,
             entries,
         })
     }
@@ -125,12 +133,26 @@ impl Image {
     }
 }
 
+/// The table of places in the agent, which lies at `start`.
+fn places(start: u64, table: &[u8]) -> Vec<(u64, FaultPoint)> {
+    let (entries, _) = table.as_chunks::<8>();
+    let place = |(i, e): (usize, &[u8; 8])| {
+        let half = |n: usize| i32::from_le_bytes([e[n], e[n + 1], e[n + 2], e[n + 3]]);
+        let at = start.checked_add_signed(8 * i as i64 + i64::from(half(0)))?;
+        Some((at, FaultPoint::numbered(half(4) as u32)?))
+    };
+    entries.iter().enumerate().filter_map(place).collect()
+}
+
 /// An anonymous file, closed at exec.
 ///
 /// # Errors
 /// When the kernel refuses.
 pub fn memfd(name: &str) -> Result<File> {
     let name = std::ffi::CString::new(name)?;
+    if points::fails(FaultPoint::MemfdFails) {
+        return Err(std::io::Error::from_raw_os_error(libc::EMFILE)).context("memfd_create");
+    }
     // SAFETY: plain system call; the descriptor is new and owned by the File.
     let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {

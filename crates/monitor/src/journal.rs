@@ -4,6 +4,8 @@
 use crate::cores::CoreSet;
 use crate::options::Outcome;
 use anyhow::{Context, Result};
+use geryon_abi::point::FaultPoint;
+use geryon_tracee::points;
 use serde::Serialize;
 use std::fmt;
 use std::fs::File;
@@ -28,6 +30,14 @@ pub enum Event {
         replica: usize,
         /// What was hit.
         target: String,
+    },
+    /// Something went wrong at a place that a test has chosen (`--fail-at`).
+    PointFailed {
+        /// Its name.
+        point: &'static str,
+        /// Whose it is, if it is in an agent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        replica: Option<usize>,
     },
     /// A fault could not be made.
     FaultMissed {
@@ -253,6 +263,7 @@ impl Journal {
     pub fn start(&mut self, pids: Vec<i32>) {
         if self.start.is_none() {
             self.start = Some(Instant::now());
+            points::start();
             let clock_us = monotonic_us();
             self.tell(&Event::Start { clock_us, pids });
         }
@@ -269,6 +280,9 @@ impl Journal {
             .map_err(std::io::Error::other)
             .and_then(|mut line| {
                 line.push(b'\n');
+                if points::fails(FaultPoint::JournalFails) {
+                    return Err(std::io::Error::from_raw_os_error(libc::ENOSPC));
+                }
                 // In one piece.
                 file.write_all(&line)
             });

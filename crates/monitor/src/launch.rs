@@ -2,7 +2,8 @@
 
 use crate::options::Options;
 use anyhow::{Context, Result, bail};
-use geryon_tracee::{Gate, Pid, install_filter, seize};
+use geryon_abi::point::FaultPoint;
+use geryon_tracee::{Gate, Pid, install_filter, points, seize};
 use std::ffi::CString;
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -23,6 +24,9 @@ pub fn launch(o: &Options, gate: Gate, mask: &libc::sigset_t) -> Result<(Pid, st
     argv.push(std::ptr::null());
     let (go_read, go_write) = pipe()?;
     let (fail_read, fail_write) = pipe()?;
+    if points::fails(FaultPoint::LaunchFails) {
+        return Err(std::io::Error::from_raw_os_error(libc::EAGAIN)).context("fork");
+    }
     // SAFETY: the child calls only async-signal-safe functions until it execs or exits.
     let pid = unsafe { libc::fork() };
     if pid < 0 {

@@ -12,6 +12,7 @@ mod launch;
 mod maps;
 mod options;
 mod plans;
+mod points;
 mod recover;
 mod report;
 mod run;

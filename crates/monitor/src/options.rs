@@ -2,6 +2,7 @@
 
 use geryon_abi::layout::{LONG_RING_WORDS, RING_WORDS};
 use geryon_fault::Fault;
+use geryon_tracee::points::FailAt;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -173,6 +174,8 @@ pub struct Options {
     pub fault: Option<Fault>,
     /// Test hook: at most one for each replica.
     pub sabotage: Vec<Sabotage>,
+    /// Test hook: what goes wrong where.
+    pub fail_at: Vec<FailAt>,
     /// Rewrite code (else every call traps: slow, for comparison).
     pub patch: bool,
     /// The program starts with SIGPIPE ignored.

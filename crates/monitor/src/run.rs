@@ -6,8 +6,11 @@ mod exec;
 mod exit;
 mod found;
 mod ids;
+mod newborn;
 mod rpc;
 mod tsc;
+
+pub use newborn::Newborn;
 
 use crate::budget::Budget;
 use crate::checkpoint::{self, Checkpoints};
@@ -24,7 +27,7 @@ use crate::state::{End, Monitor, Process, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_symbols::Symbolizer;
-use geryon_tracee::{Event, Stop, Stopped, kill, wait_any};
+use geryon_tracee::{Event, Stop, Stopped, kill, points, wait_any};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -54,6 +57,7 @@ pub fn run(options: Options) -> Result<Outcome> {
             )
         })?;
     }
+    points::arm(&options.fail_at);
     let journal = Journal::create(options.journal.as_deref())?;
     let image = Image::load()?;
     become_subreaper();
@@ -151,6 +155,7 @@ impl Monitor {
                 return Ok(());
             }
             self.make_fault();
+            self.tell_points();
             if self.has_takeovers() {
                 self.take_over();
             }
@@ -185,6 +190,7 @@ impl Monitor {
     /// The last words.
     fn tell_end(&mut self) {
         self.fault_missed_its_time();
+        self.tell_points();
         self.journal.end(self.outcome);
         if let Some(summary) = self.journal.summary() {
             eprintln!("geryon: {summary}");

@@ -5,7 +5,10 @@ use anyhow::{Context, Result};
 use geryon_abi::layout::{
     ABI_VERSION, HEADER_BYTES, Header, MAX_THREADS, RingControl, ring_stride, segment_bytes,
 };
+use geryon_abi::point::FaultPoint;
+use geryon_tracee::points;
 use std::fs::File;
+use std::io::Error;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -32,6 +35,9 @@ impl Segment {
         let file = memfd("geryon-log")?;
         file.set_len(segment_bytes(words))
             .context("sizing the log segment")?;
+        if points::fails(FaultPoint::SegmentUnmapped) {
+            return Err(Error::from_raw_os_error(libc::ENOMEM)).context("mapping the log segment");
+        }
         // SAFETY: a new mapping at an address that the kernel chooses.
         let base = unsafe {
             libc::mmap(
@@ -44,7 +50,7 @@ impl Segment {
             )
         };
         if base == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error()).context("mapping the log segment");
+            return Err(Error::last_os_error()).context("mapping the log segment");
         }
         let segment = Segment {
             file,

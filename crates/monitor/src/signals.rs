@@ -141,6 +141,9 @@ impl Monitor {
         let tracee = Stopped(tid);
         let thread = self.threads[&tid].clone();
         let pid = thread.pid;
+        if signal == libc::SIGTRAP && self.on_point(tid, pid)? {
+            return Ok(());
+        }
         if let Some(mask) = thread.frame_mask
             && signal == libc::SIGTRAP
         {

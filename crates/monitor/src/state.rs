@@ -3,7 +3,7 @@
 mod group;
 mod process;
 
-pub use group::{Crash, Group, GroupId, Name, ReportWords, Reported};
+pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported};
 pub use process::{End, Process, Thread};
 
 use crate::budget::Budget;

@@ -22,11 +22,12 @@ pub use children::Ended;
 
 use crate::journal::Event;
 use crate::options::OnDivergence;
-use crate::state::{End, GroupId, Monitor, Process};
+use crate::state::{End, Group, GroupId, Member, Monitor, Process};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
 use geryon_abi::layout::{MAX_THREADS, block_address, promotion};
+use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, kill};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -98,6 +99,7 @@ impl Monitor {
         let killed = tracee.event_message()? as i32 & 0x7f;
         if killed != 0 {
             self.note_dying(pid);
+            self.newborn_dies(pid, killed);
         }
         let member = self.membership(pid).filter(|(id, replica)| {
             let members = self.groups.get(id).map(|g| &g.members);
@@ -116,7 +118,7 @@ impl Monitor {
                 }
                 return Ok(tracee.let_end()?);
             }
-            if !self.has_survivors(id) {
+            if !self.has_survivors(id) && !self.is_confirmed_exit(id, pid) {
                 return Ok(tracee.let_end()?);
             }
             self.lost(id, replica, End::Killed(killed));
@@ -140,11 +142,39 @@ impl Monitor {
         found.map(|(id, _)| *id)
     }
 
-    /// Could somebody lead in the leader's place?
+    /// The leader was killed when all its followers had ended by themselves already: the program's
+    /// process has ended as they did. The leader is lost nevertheless, if somebody waits for its process:
+    /// that one would be told of the kill.
+    fn is_confirmed_exit(&mut self, id: GroupId, pid: Pid) -> bool {
+        let Some(end) = self.confirmed_exit(id) else {
+            return false;
+        };
+        if pid == self.root {
+            self.outcome.get_or_insert(end.into());
+        }
+        pid != self.root
+    }
+
+    /// How the leader's process is to end, if its followers have come to their ends before it.
+    pub(crate) fn confirmed_exit(&self, id: GroupId) -> Option<End> {
+        let g = self.groups.get(&id)?;
+        let mut ends = g.members.iter().enumerate().filter_map(|(r, m)| {
+            let end = m.end.filter(|e| matches!(e, End::Exited(_)))?;
+            (r != g.leader && !self.is_dropped(r)).then_some(end)
+        });
+        ends.next().filter(|_| g.followers().next().is_none())
+    }
+
+    /// Could somebody lead in the leader's place, now or as soon as it is born?
     pub(crate) fn has_survivors(&self, id: GroupId) -> bool {
-        self.groups
-            .get(&id)
-            .is_some_and(|g| g.followers().next().is_some())
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
+        let alive = g.segment.header().alive.load(Ordering::SeqCst);
+        let comes = |(r, m): (usize, &Member)| {
+            r != g.leader && alive & (1 << r) != 0 && m.end.is_none() && !self.is_dropped(r)
+        };
+        g.followers().next().is_some() || g.members.iter().enumerate().any(comes)
     }
 
     /// The replica leads no more: it is taken out of the run, and a follower takes its place in every
@@ -189,10 +219,11 @@ impl Monitor {
             g.heir_of = None;
             let h = g.segment.header();
             h.leader.store(successor as u32, Ordering::SeqCst);
-            if let Some(p) = g.members[successor].pid {
-                h.leader_pid.store(p as u32, Ordering::SeqCst);
-            }
+            // (Descriptors are the former one's until the successor has fetched them: its agent says so.)
             let Some(former) = former else {
+                if let Some(p) = g.members[successor].pid {
+                    h.leader_pid.store(p as u32, Ordering::SeqCst);
+                }
                 // Its leader was never born: it is led from its birth on.
                 unled.push(*id);
                 continue;
@@ -229,6 +260,7 @@ impl Monitor {
         for p in pids {
             kill(p, libc::SIGKILL);
         }
+        self.lose_another(successor);
     }
 
     /// The follower that has come farthest.
@@ -239,7 +271,9 @@ impl Monitor {
             .filter(|(_, g)| g.leader == former)
             .collect();
         groups.sort_unstable_by_key(|(id, _)| **id);
-        let candidates: Vec<(usize, Pid)> = groups.first()?.1.followers().collect();
+        let lives = |g: &&Group| g.followers().next().is_some();
+        let first = groups.into_iter().map(|(_, g)| g).find(lives)?;
+        let candidates: Vec<(usize, Pid)> = first.followers().collect();
         let alive = candidates.into_iter().filter(|(r, _)| !self.is_dropped(*r));
         let progress = alive
             .collect::<Vec<_>>()
@@ -297,6 +331,7 @@ impl Monitor {
                     return Ok(false);
                 }
                 self.examine(id, t);
+                self.dies_at(FaultPoint::SuccessorExamined, pid);
                 t.stage = Stage::Replaying;
                 Ok(false)
             }
@@ -310,7 +345,9 @@ impl Monitor {
                 if !self.has_replayed(id, pid) {
                     return Ok(false);
                 }
+                self.dies_at(FaultPoint::SuccessorReplayed, pid);
                 self.ask(id, t, pid)?;
+                self.dies_at(FaultPoint::SuccessorAsked, pid);
                 t.stage = Stage::Asked;
                 Ok(false)
             }
@@ -365,6 +402,7 @@ impl Monitor {
         }
         if !t.told {
             t.told = true;
+            self.dies_at(FaultPoint::SuccessorLeads, pid);
             self.forget_reaped(id);
             self.journal.tell(&Event::Promoted {
                 replica: t.successor,

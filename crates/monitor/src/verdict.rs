@@ -209,7 +209,7 @@ impl Monitor {
     /// Who has said what about the position of a report so far.
     fn ballot(&mut self, id: GroupId, report: &ReportWords) -> Option<Ballot> {
         let g = self.groups.get(&id)?;
-        let total = g.voters();
+        let (total, unborn) = (g.voters(), g.unborn());
         let against_leader = g
             .reports
             .iter()
@@ -227,7 +227,7 @@ impl Monitor {
             total,
             with_leader: 1 + passed,
             against_leader,
-            silent: followers - passed,
+            silent: followers - passed + unborn,
         })
     }
 

@@ -7,6 +7,7 @@ mod breakpoint;
 mod extended;
 mod filter;
 mod memory;
+pub mod points;
 mod stop;
 
 pub use affinity::{affinity, core_of, set_affinity};
@@ -16,6 +17,7 @@ pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 
+use geryon_abi::point::FaultPoint;
 use std::io::{Error, Result};
 
 /// General registers of a stopped thread.
@@ -57,6 +59,7 @@ impl Stopped {
     /// # Errors
     /// ESRCH when the thread is gone or runs.
     pub fn regs(self) -> Result<Regs> {
+        self.dies_at(FaultPoint::LookKilled);
         let mut regs = std::mem::MaybeUninit::<Regs>::zeroed();
         ptrace(libc::PTRACE_GETREGS, self.0, 0, regs.as_mut_ptr() as usize)?;
         // SAFETY: PTRACE_GETREGS filled it; it is plain data anyway.
@@ -109,10 +112,18 @@ impl Stopped {
         ptrace(libc::PTRACE_CONT, self.0, 0, 0)
     }
 
+    /// A test may have its process killed here.
+    fn dies_at(self, point: FaultPoint) {
+        if points::fails(point) {
+            kill(self.0, libc::SIGKILL);
+        }
+    }
+
     /// Whoever is killed in one stop comes to the next one, its end, without being asked. To resume it
     /// there would hide its end from us. (It takes far longer from the one to the other than we do
     /// from the look to the request; only a monitor that sleeps just there can still miss it.)
     fn go(self, request: libc::c_uint, signal: i32) -> Result<()> {
+        self.dies_at(FaultPoint::ResumeKilled);
         const ENDS: i32 = libc::SIGTRAP | libc::PTRACE_EVENT_EXIT << 8;
         match self.siginfo() {
             // si_code lies behind si_signo and si_errno.

@@ -1,7 +1,9 @@
 //! Memory of another process, through /proc/PID/mem (which also writes read-only code).
 
+use crate::points;
+use geryon_abi::point::FaultPoint;
 use std::fs::File;
-use std::io::Result;
+use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 
 /// An open /proc/PID/mem. It belongs to one address space: open it anew after every exec.
@@ -14,6 +16,9 @@ impl RemoteMemory {
     /// # Errors
     /// ENOENT when the process is gone, EACCES where tracing is not allowed.
     pub fn open(pid: i32) -> Result<RemoteMemory> {
+        if points::fails(FaultPoint::OpenFails) {
+            return Err(Error::from_raw_os_error(libc::EMFILE));
+        }
         Ok(RemoteMemory(
             File::options()
                 .read(true)
@@ -27,6 +32,9 @@ impl RemoteMemory {
     /// # Errors
     /// EIO when a part is not mapped.
     pub fn read(&self, address: u64, buffer: &mut [u8]) -> Result<()> {
+        if points::fails(FaultPoint::MemoryShort) {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
         self.0.read_exact_at(buffer, address)
     }
 
@@ -35,6 +43,9 @@ impl RemoteMemory {
     /// # Errors
     /// EIO when a part is not mapped.
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        if points::fails(FaultPoint::MemoryUnwritable) {
+            return Err(Error::from_raw_os_error(libc::EIO));
+        }
         self.0.write_all_at(bytes, address)
     }
 

@@ -44,7 +44,9 @@ pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
     remember(b, w);
     // Before the next tick can be taken: whoever takes it must find this one in the log, should the
     // leader be lost.
+    point!(AtomicUnpublished);
     publish(b);
+    point!(AtomicUnadvanced);
     if !failed {
         slot.clock.store(now.wrapping_add(1), Ordering::Relaxed);
     }

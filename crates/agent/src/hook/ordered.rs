@@ -82,7 +82,9 @@ pub(super) fn log_tick(
         put(b, r);
     }
     remember(b, w);
+    point!(TickUnpublished);
     publish(b);
+    point!(TickUnadvanced);
     clock.store(t.wrapping_add(1), Ordering::Release);
     if let Some(s) = section {
         s.leave();
@@ -93,6 +95,7 @@ pub(super) fn log_tick(
 pub(super) fn log_word(b: Here, w: u64) {
     put(b, w);
     remember(b, w);
+    point!(OutcomeUnpublished);
     publish(b);
 }
 
@@ -162,6 +165,7 @@ pub(super) fn follow(b: Here, hook: u16, sure: u16, object: u64, clock: &AtomicU
         }
         b.midway.store(1, Ordering::Release);
         let r = suspended(b, sure, object, 0, 0, 0);
+        point!(TickFollowed);
         advance(clock, t.wrapping_add(1));
         b.midway.store(0, Ordering::Release);
         return Some(r);
@@ -179,6 +183,7 @@ pub(super) fn acquire(hook: u16, sure: u16, object: u64, clock: Clock, a: [u64; 
     }
     intend_hook(b, object, hook);
     let r = suspended(b, hook, object, a[0], a[1], a[2]);
+    point!(SignalInLock);
     if r == 0 || r == EOWNERDEAD {
         let died = if r == 0 { 0 } else { OWNER_DIED };
         let record = |t| word(kind::LOCK, hook as u8 | died, hash16(object), t);

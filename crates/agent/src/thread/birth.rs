@@ -64,11 +64,14 @@ fn lead_birth(b: Here, frame: &mut Frame) {
     let slot = (0..MAX_THREADS).find(|s| is_free(*s));
     let result = slot.map_or(EAGAIN, |s| start(frame, s, 0));
     let first = word(kind::BIRTH, 0, 0, tick);
+    point!(BirthUnlogged);
     put(b, first);
     put(b, seal(first, slot.unwrap_or(0) as u32, result as u64));
+    point!(BirthTorn);
     put(b, result as u64);
     remember(b, first);
     publish(b);
+    point!(BirthUnborn);
     if let Some(s) = slot {
         block_at(s).born.store(1, Ordering::Release);
     }
@@ -106,7 +109,7 @@ fn follow_birth(b: Here, frame: &mut Frame) -> bool {
         if frame.rdi & CLONE_PARENT_SETTID != 0 {
             store_tid(frame.rdx, result as u32);
         }
-        let own = start(frame, slot, result as u32);
+        let own = point!(ThreadFails, start(frame, slot, result as u32));
         if own < 0 {
             diverged_for_good(
                 why::LOCAL,

@@ -50,6 +50,7 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
     put(b, first);
     remember(b, first);
     publish(b);
+    point!(DeathUnticked);
     LIFE.tick();
     LIFE.leave();
     if crate::serial::active() {

@@ -3,13 +3,17 @@
 use super::thread::{State, restartable};
 use super::{Attempt, demote};
 use crate::maps::AddressSpace;
-use crate::state::{GroupId, Monitor, Process, Thread};
+use crate::state::{Group, GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{MAX_THREADS, block_address, touches_reserved};
-use geryon_tracee::{Pid, RemoteMemory, Stopped, settle};
+use geryon_abi::point::FaultPoint;
+use geryon_tracee::{Pid, RemoteMemory, Stopped, points, settle};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+/// A number that no call has (ENOSYS).
+const NO_CALL: i64 = 0xffff;
 
 /// Where a copy is to sit.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +71,7 @@ impl Monitor {
             Err(attempt) => return Ok(attempt),
         };
         self.enrol(id, &made);
+        self.dies_at(FaultPoint::CopyJoined, made.pid);
         if self.options.eager_copy {
             self.begin_unsharing(replica, made.pid);
         }
@@ -200,6 +205,7 @@ impl Monitor {
         since: Instant,
     ) -> Result<std::result::Result<Made, Attempt>> {
         let replica = seat.replica;
+        self.dies_at(FaultPoint::SourceHalted, pid);
         self.memory(pid)?;
         let memory = self.processes[&pid].memory.as_ref();
         let memory = memory.context("its source's memory")?;
@@ -239,6 +245,11 @@ impl Monitor {
             }
         };
         self.confine(replica, source, copy);
+        self.dies_at(FaultPoint::SourceCopied, pid);
+        self.dies_at(FaultPoint::CopyForked, copy);
+        if let Some(leader) = self.groups.get(&id).and_then(Group::leader_pid) {
+            self.dies_at(FaultPoint::LeaderBeside, leader);
+        }
         // The end of the pause: what is done from here on the source need not wait for.
         self.release(halted);
         self.pause = since.elapsed();
@@ -255,6 +266,7 @@ impl Monitor {
                 }
                 m.write(private_field!(replica), &(replica as u32).to_le_bytes())?;
                 self.sabotage(replica, &m)?;
+                self.arm_points(replica, &m)?;
                 Ok(Some((self.complete(&states, copy, &m)?, m)))
             });
         let (threads, memory) = match made {
@@ -307,7 +319,11 @@ impl Monitor {
         };
         let t = Stopped(first.tid);
         let before = t.regs()?;
-        let got = t.remote_syscall(gate, libc::SYS_clone, [flags as u64, 0, 0, 0, 0, 0]);
+        let nr = match points::fails(FaultPoint::CopyFails) {
+            true => NO_CALL,
+            false => libc::SYS_clone,
+        };
+        let got = t.remote_syscall(gate, nr, [flags as u64, 0, 0, 0, 0, 0]);
         t.set_regs(&restartable(before))?;
         let copy = got?;
         if copy <= 0 {
@@ -402,6 +418,12 @@ impl Monitor {
         let first = Stopped(copy);
         let mut threads = vec![copy];
         for s in &states[1..] {
+            if points::fails(FaultPoint::CopyThreadFails) {
+                bail!(
+                    "cannot make a thread: {}",
+                    std::io::Error::from_raw_os_error(libc::EAGAIN)
+                );
+            }
             threads.push(s.create(first, &self.image)?);
         }
         for (s, tid) in states.iter().zip(&threads) {

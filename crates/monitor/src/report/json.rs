@@ -1,6 +1,8 @@
 //! The report as JSON: what is in it, and writing it.
 
 use crate::state::Monitor;
+use geryon_abi::point::FaultPoint;
+use geryon_tracee::points;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -96,6 +98,9 @@ impl Monitor {
             .map_err(std::io::Error::other)
             .and_then(|mut b| {
                 b.push(b'\n');
+                if points::fails(FaultPoint::ReportFails) {
+                    return Err(std::io::Error::from_raw_os_error(libc::ENOSPC));
+                }
                 std::fs::write(path, b)
             });
         if let Err(e) = written {

@@ -22,12 +22,18 @@ impl Monitor {
         if is_process {
             self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
+            // The agent's fork says which one it is.
+            let fork = match parent {
+                Some(_) if !borrows => Some(Stopped(creator).regs()?.r9),
+                _ => None,
+            };
             stays = !borrows
                 && self.options.replicas > 1
                 && parent.is_some_and(|(id, replica)| self.leads(id, replica))
                 && !self.follows(creator_pid);
             let process = Process {
                 parent,
+                fork,
                 creator: stays.then_some(creator),
                 ..Process::new(parent.map_or(0, |p| p.1))
             };
@@ -94,6 +100,10 @@ impl Monitor {
         let Some(pg) = parent_group(&mut self.groups, &mut self.retired, parent) else {
             return Ok(Some(-1));
         };
+        if pg.stillborn.contains(&sequence) {
+            kill(pid, libc::SIGKILL);
+            return Ok(Some(-1));
+        }
         if pg.members[replica].pid.is_none() && pg.members[replica].end.is_none() {
             // Its parent was taken out while it was born.
             kill(pid, libc::SIGKILL);
@@ -116,11 +126,9 @@ impl Monitor {
             return Ok(Some(-1));
         };
         g.members[replica].pid = Some(pid);
-        if replica == g.leader {
-            g.segment
-                .header()
-                .leader_pid
-                .store(pid as u32, Ordering::Release);
+        if replica == g.leader && g.takeover.is_none() {
+            let h = g.segment.header();
+            h.leader_pid.store(pid as u32, Ordering::Release);
         }
         // Its leader has been killed before it came: nothing will be said to it any more.
         let late = g.ending && g.leader_gone.is_some();
@@ -129,6 +137,7 @@ impl Monitor {
         self.memory(pid)?.write(path_at, &path)?;
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
+            p.fork = None;
             Monitor::release_creator(p);
         }
         if late {
@@ -138,6 +147,10 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return Ok(Some(0));
         };
+        if g.takeover.is_some() {
+            // What the lost leader has logged comes first; its descriptors are fetched when that is done.
+            return Ok(Some(0));
+        }
         let led = &g.members[g.leader];
         if replica != g.leader && led.pid.is_none() && led.end.is_none() && !late {
             g.early.push(pid);
@@ -156,20 +169,25 @@ impl Monitor {
     /// A forked process leads its group, unless one did before that was lost: it is what the program calls
     /// the child.
     fn name_leader(&mut self, id: GroupId, pid: Pid) {
-        let parent = self.processes.get(&pid).and_then(|p| p.parent);
-        let Some(pg) =
-            parent.and_then(|(g, _)| parent_group(&mut self.groups, &mut self.retired, g))
-        else {
+        let Some((of, _)) = self.processes.get(&pid).and_then(|p| p.parent) else {
             return;
         };
-        if let Some((sequence, _)) = pg.children.iter().find(|(_, child)| **child == id) {
-            pg.names.entry(*sequence).or_insert(pid);
+        let Some(pg) = parent_group(&mut self.groups, &mut self.retired, of) else {
+            return;
+        };
+        let fork = pg.children.iter().find(|(_, child)| **child == id);
+        let fork = fork.map(|(sequence, _)| *sequence);
+        if let Some(sequence) = fork {
+            pg.names.entry(sequence).or_insert(pid);
         }
         let parent = pg.name.shown;
         if let Some(g) = self.groups.get_mut(&id)
             && g.name.shown == 0
         {
             g.name = Name { shown: pid, parent };
+        }
+        if let Some(sequence) = fork {
+            self.miss_newborn(of, sequence);
         }
     }
 

@@ -48,6 +48,7 @@ impl Monitor {
     /// its parent, which has not logged that it forked it.
     fn on_stillbirth(&mut self, p: &mut Process, end: End) {
         if let Some((id, replica)) = p.parent
+            && !self.is_wanted(id, p)
             && !self.is_dropped(replica)
             && self.outcome.is_none()
             && self.has_survivors(id)

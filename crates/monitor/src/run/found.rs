@@ -137,6 +137,7 @@ impl Monitor {
         for (r, p) in group.living() {
             if let Some(m) = self.processes.get(&p).and_then(|p| p.memory.as_ref()) {
                 self.sabotage(r, m)?;
+                self.arm_points(r, m)?;
             }
         }
         Ok(())

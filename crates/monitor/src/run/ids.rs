@@ -98,6 +98,16 @@ impl Monitor {
                 g.ending = true;
             }
         }
+        for (p, process) in &mut self.processes {
+            if process.group.is_none() && process.fork.is_some() {
+                process.doomed |= match target {
+                    0 => group_of(*p) == own,
+                    -1 => true,
+                    t if t < 0 => group_of(*p) == -t,
+                    t => *p == t,
+                };
+            }
+        }
     }
 
     /// Translate a process id; see `geryon_abi::layout::who`.

@@ -2,10 +2,12 @@
 
 use super::End;
 use crate::code::Areas;
+use crate::run::Newborn;
 use crate::segment::Segment;
 use crate::takeover::Takeover;
 use geryon_tracee::Pid;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Names a process group (the replicas of one logical process).
@@ -38,6 +40,10 @@ pub struct Group {
     /// Forked children that have said who they are and lead, by the fork's number: what the program calls
     /// them.
     pub names: HashMap<u64, Pid>,
+    /// Followers' forked children that were killed before they came to their group.
+    pub lost_newborns: Vec<Newborn>,
+    /// Forks whose child the program has killed before it came to its group.
+    pub stillborn: HashSet<u64>,
     /// Groups of forked children by the fork's number.
     pub children: HashMap<u64, GroupId>,
     /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
@@ -84,6 +90,8 @@ impl Group {
             early: Vec::new(),
             heir_of: None,
             names: HashMap::new(),
+            lost_newborns: Vec::new(),
+            stillborn: HashSet::new(),
             children: HashMap::new(),
             crashes: Vec::new(),
             agent_crash: None,
@@ -109,12 +117,20 @@ impl Group {
         self.living().filter(|(r, _)| *r != self.leader)
     }
 
-    /// How many replicas have a say in it: those that live, and those that have ended.
+    /// How many replicas have a say in it: those that live, those that have ended, and those that are
+    /// yet to be born.
     pub fn voters(&self) -> usize {
-        self.members
-            .iter()
-            .filter(|m| m.pid.is_some() || m.end.is_some())
-            .count()
+        let there = self.members.iter();
+        let there = there.filter(|m| m.pid.is_some() || m.end.is_some());
+        there.count() + self.unborn()
+    }
+
+    /// How many replicas have still to come to it (a forked process's group).
+    pub fn unborn(&self) -> usize {
+        let alive = self.segment.header().alive.load(Ordering::SeqCst);
+        let comes =
+            |(r, m): &(usize, &Member)| alive & (1 << r) != 0 && m.pid.is_none() && m.end.is_none();
+        self.members.iter().enumerate().filter(comes).count()
     }
 
     /// The replica is out of it: its process is no member any more, what it said does not count.

@@ -33,6 +33,10 @@ pub struct Process {
     pub memory: Option<RemoteMemory>,
     /// Group and replica of the process that forked it.
     pub parent: Option<(GroupId, usize)>,
+    /// Which of its parent's forks it is; None once it has said who it is.
+    pub fork: Option<u64>,
+    /// The program has killed it before it had a group.
+    pub doomed: bool,
     /// The leader's thread that has forked it, and stands still until it has said who it is.
     pub creator: Option<Pid>,
     /// Number of threads.
@@ -51,6 +55,8 @@ impl Process {
             replica,
             memory: None,
             parent: None,
+            fork: None,
+            doomed: false,
             creator: None,
             threads: 1,
             guest: None,

@@ -1,8 +1,8 @@
 //! What a leader's threads had under way when it was lost: done or not, and with which result.
 
 use super::{Takeover, spoilt};
+use crate::block_field;
 use crate::state::{GroupId, Monitor};
-use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
@@ -262,10 +262,9 @@ impl Monitor {
                 child.is_none_or(|c| !self.deposed.contains(&c))
             });
             // A fork whose child was lost before it said who it is was not made.
-            let forked = forks(nr, word(block_field!(frame)), memory);
-            let result = result.filter(|r| {
-                forked.is_none_or(|sequence| g.names.get(&sequence) == Some(&(*r as Pid)))
-            });
+            let forks = is_fork(nr, word(block_field!(frame)), memory);
+            let result =
+                result.filter(|r| !forks || g.names.values().any(|child| *child == *r as Pid));
             let call = result.map(|result| Call {
                 nr,
                 digest: word(block_field!(flight_digest)),
@@ -344,16 +343,15 @@ impl Monitor {
     }
 }
 
-/// The number of the fork that the call is; None: it is none.
-fn forks(nr: u32, frame: u64, memory: &RemoteMemory) -> Option<u64> {
-    let of_clone = || memory.word(frame + offset_of!(Frame, rdi) as u64);
-    let is_fork = match i64::from(nr) {
+/// Is the call a fork? (Not a vfork, whose child has no group of its own yet. Which one it is the
+/// process's count does not say: another thread may have forked since.)
+fn is_fork(nr: u32, frame: u64, memory: &RemoteMemory) -> bool {
+    let flags = || memory.word(frame + offset_of!(Frame, rdi) as u64);
+    match i64::from(nr) {
         libc::SYS_fork => true,
-        libc::SYS_clone => of_clone().ok()? & libc::CLONE_VM as u64 == 0,
+        libc::SYS_clone => flags().is_ok_and(|f| f & libc::CLONE_VM as u64 == 0),
         _ => false,
-    };
-    let made = memory.word(private_field!(forks)).ok()?;
-    is_fork.then(|| made.wrapping_sub(1))
+    }
 }
 
 /// The child that a wait has returned.

@@ -170,7 +170,8 @@ impl Monitor {
         // Where one of two hangs, or does what none may do, that is no question of whom to believe.
         let goes_on = self.options.on_divergence == OnDivergence::Leader;
         let is_named = total >= NAMING || loss.certain || goes_on;
-        let survives = self.has_survivors(loss.group) && is_named;
+        let succeeds = self.has_survivors(loss.group) || self.confirmed_exit(loss.group).is_some();
+        let survives = succeeds && is_named;
         let (blame, consequence) = if leads && survives {
             (
                 Blame::Leader(replica),

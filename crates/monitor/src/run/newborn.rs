@@ -1,0 +1,120 @@
+//! Forked children that were killed before they had said who they are: they are in no group yet, and
+//! nobody would miss them.
+
+use crate::state::{End, GroupId, Monitor, Name, Process};
+use geryon_tracee::{Pid, kill};
+
+/// A follower's forked child that was killed so early.
+#[derive(Clone, Copy, Debug)]
+pub struct Newborn {
+    /// Whose.
+    pub replica: usize,
+    /// Number of the fork.
+    pub fork: u64,
+    /// What it died of.
+    pub signal: i32,
+}
+
+impl Monitor {
+    /// A process is about to end, killed by a signal. If it is such a child, its replica lacks a process
+    /// from now on, and is lost.
+    pub(crate) fn newborn_dies(&mut self, pid: Pid, signal: i32) {
+        let Some(p) = self.processes.get(&pid).filter(|p| p.group.is_none()) else {
+            return;
+        };
+        let (Some((id, replica)), Some(fork)) = (p.parent, p.fork) else {
+            return;
+        };
+        let wanted = p.doomed || !is_loss(signal);
+        let known = self.is_wanted(id, p) && !p.doomed;
+        if known || self.is_dropped(replica) || self.ends(id) || self.outcome.is_some() {
+            return;
+        }
+        if !self.leads(id, replica) {
+            let newborn = Newborn {
+                replica,
+                fork,
+                signal,
+            };
+            if let Some(g) = self.groups.get_mut(&id) {
+                g.lost_newborns.push(newborn);
+            }
+            // Where the leader's fork has failed, its followers end their children themselves.
+            let named = |m: &Monitor| {
+                m.groups
+                    .get(&id)
+                    .is_some_and(|g| g.names.contains_key(&fork))
+            };
+            if named(self) {
+                self.miss_newborn(id, fork);
+            }
+        } else if wanted {
+            self.end_siblings(id, fork, pid, signal);
+        } else if self.has_survivors(id) {
+            self.lost(id, replica, End::Killed(signal));
+        }
+    }
+
+    /// The leader has this child: who has lost its own is lost.
+    pub(super) fn miss_newborn(&mut self, id: GroupId, fork: u64) {
+        let Some(g) = self.groups.get_mut(&id) else {
+            return;
+        };
+        let (missed, others) = g.lost_newborns.iter().partition(|n| n.fork == fork);
+        g.lost_newborns = others;
+        let missed: Vec<Newborn> = missed;
+        for n in missed {
+            if !self.is_dropped(n.replica) && !self.leads(id, n.replica) {
+                self.lost(id, n.replica, End::Killed(n.signal));
+            }
+        }
+    }
+
+    /// Has the program killed this child, or its sibling that leads?
+    pub(super) fn is_wanted(&self, id: GroupId, newborn: &Process) -> bool {
+        let g = self.groups.get(&id);
+        let stillborn = |f: u64| g.is_some_and(|g| g.stillborn.contains(&f));
+        newborn.doomed || newborn.fork.is_some_and(stillborn)
+    }
+
+    /// The program has killed the child, `pid`: so it is in all replicas.
+    fn end_siblings(&mut self, id: GroupId, fork: u64, pid: Pid, signal: i32) {
+        let Some(g) = self.groups.get_mut(&id) else {
+            return;
+        };
+        g.stillborn.insert(fork);
+        // The fork counts as made: who takes over is told of this child, and of its end.
+        g.names.insert(fork, pid);
+        let name = Name {
+            shown: pid,
+            parent: g.name.shown,
+        };
+        self.child_ended(name, End::Killed(signal));
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        let Some(child) = g.children.get(&fork).copied() else {
+            return;
+        };
+        if let Some(g) = self.groups.get_mut(&child) {
+            g.ending = true;
+            for (_, p) in g.living() {
+                kill(p, libc::SIGKILL);
+            }
+        }
+    }
+}
+
+/// Is it nothing that a terminal or a user sends to end the program?
+fn is_loss(signal: i32) -> bool {
+    matches!(
+        signal,
+        libc::SIGKILL
+            | libc::SIGSEGV
+            | libc::SIGBUS
+            | libc::SIGILL
+            | libc::SIGFPE
+            | libc::SIGTRAP
+            | libc::SIGSYS
+    )
+}
