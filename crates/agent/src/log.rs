@@ -369,7 +369,8 @@ fn await_record(mut b: Here, at: u64) -> bool {
             sleeps.fetch_or(1 << replica(), Ordering::SeqCst);
             point!(FollowerSleepy);
             crate::gate::real(NR_MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
-            if r.head() == head {
+            // (Who is asked to lead is woken after the question.)
+            if r.head() == head && !crate::promotion::promoted() {
                 sleep64(&r.control().head, head, true);
             }
             sleeps.fetch_and(!(1 << replica()), Ordering::SeqCst);

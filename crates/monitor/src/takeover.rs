@@ -331,6 +331,7 @@ impl Monitor {
                     return Ok(false);
                 }
                 self.examine(id, t);
+                self.raise_heads(id);
                 self.dies_at(FaultPoint::SuccessorExamined, pid);
                 t.stage = Stage::Replaying;
                 Ok(false)

@@ -1,6 +1,7 @@
 //! Has a follower replayed everything that was published, so that it can begin to lead?
 
 use crate::block_field;
+use crate::segment::wake_word;
 use crate::state::{GroupId, Monitor};
 use geryon_abi::layout::{MAX_THREADS, block_address, wait};
 use geryon_tracee::Pid;
@@ -73,6 +74,26 @@ impl Monitor {
             });
         }
         (out.len() == threads.len()).then_some(out)
+    }
+
+    /// The former leader may have written to another thread's line: what a survivor has read was in the
+    /// log, whatever it says of its end.
+    pub(super) fn raise_heads(&mut self, id: GroupId) {
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        for pid in g.living().map(|(_, p)| p) {
+            let Some(m) = self.processes.get(&pid).and_then(|p| p.memory.as_ref()) else {
+                continue;
+            };
+            for slot in 0..MAX_THREADS {
+                let read = m.word(block_address(slot) + block_field!(pos)).unwrap_or(0);
+                let head = &g.segment.ring(slot).head;
+                if head.fetch_max(read, Ordering::SeqCst) < read {
+                    wake_word(head);
+                }
+            }
+        }
     }
 
     /// Has the process replayed all rings to their ends?
