@@ -1,10 +1,12 @@
 //! Replicas that wait elsewhere than the others: at the end of a thread's log the leader sleeps in one
-//! call and the followers are about to make another. Nothing will ever be logged that could be
-//! compared, and a leader that sleeps is nothing unusual; but each says in its block what it is about.
+//! call and the followers are about to make another, or one has lost a thread that the others have.
+//! Nothing will ever be logged that could be compared, and a leader that sleeps is nothing unusual; but
+//! each says in its block what it is about.
 
 use super::{Monitor, View};
+use crate::block_field;
 use crate::state::GroupId;
-use geryon_abi::layout::{UNLOGGED, wait};
+use geryon_abi::layout::{UNLOGGED, block_address, wait};
 use geryon_tracee::Pid;
 use geryon_vote::{Record, Verdict, Vote, judge};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,7 +22,12 @@ pub struct Stray {
     replica: Option<usize>,
     slot: u32,
     pos: u64,
+    /// What is said of it.
+    what: &'static str,
 }
+
+const ELSEWHERE: &str = "does at this place what none of the others does";
+const LOST: &str = "has lost a thread";
 
 /// What a thread is about to do at the end of its log, if it waits there.
 fn intent(view: &View, head: u64, waits: u32) -> Option<[u64; 2]> {
@@ -58,6 +65,57 @@ fn stray(leader: usize, lead: &View, head: u64, followers: &[(usize, View)]) -> 
         replica,
         slot: lead.slot,
         pos: head,
+        what: ELSEWHERE,
+    })
+}
+
+/// A leader without the thread that all its followers wait for: one that ends says so in its log.
+fn lost_by_leader(
+    leader: usize,
+    lead: &[View],
+    followers: &[(usize, Vec<View>)],
+    head: impl Fn(u32) -> u64,
+) -> Option<Stray> {
+    let waits = |v: &View| v.waiting == wait::RECORD && v.pos == head(v.slot);
+    let (_, first) = followers.first().filter(|_| !lead.is_empty())?;
+    let alone = |v: &&View| {
+        let same = |x: &View| x.slot == v.slot;
+        waits(v)
+            && !lead.iter().any(same)
+            && followers
+                .iter()
+                .all(|(_, f)| f.iter().any(|x| same(x) && waits(x)))
+    };
+    first.iter().find(alone).map(|v| Stray {
+        replica: Some(leader),
+        slot: v.slot,
+        pos: v.pos,
+        what: LOST,
+    })
+}
+
+/// A follower that has replayed all that its threads have to, while there is more in the log of a thread
+/// of the leader's that it does not have: `read` says up to where it has read a thread's log.
+fn lost_by_follower(
+    replica: usize,
+    views: &[View],
+    lead: &[View],
+    head: impl Fn(u32) -> u64,
+    read: impl Fn(u32) -> u64,
+) -> Option<Stray> {
+    let rests = |v: &View| v.waiting == wait::RECORD && v.pos == head(v.slot);
+    if views.is_empty() || !views.iter().all(rests) {
+        return None;
+    }
+    let missing = lead.iter().find(|v| {
+        let there = views.iter().any(|x| x.slot == v.slot);
+        !there && head(v.slot) > read(v.slot)
+    });
+    missing.map(|v| Stray {
+        replica: Some(replica),
+        slot: v.slot,
+        pos: read(v.slot),
+        what: LOST,
     })
 }
 
@@ -87,6 +145,21 @@ impl Monitor {
             let head = g.segment.ring(v.slot as usize).head.load(Ordering::SeqCst);
             stray(leader, v, head, &theirs)
         });
+        let head = |slot: u32| g.segment.ring(slot as usize).head.load(Ordering::SeqCst);
+        let found = found.or_else(|| lost_by_leader(leader, lead, &views, head));
+        let found = found.or_else(|| {
+            followers
+                .iter()
+                .zip(&views)
+                .find_map(|((r, pid), (_, views))| {
+                    let memory = self.processes.get(pid)?.memory.as_ref()?;
+                    let read = |slot: u32| {
+                        let at = block_address(slot as usize) + block_field!(pos);
+                        memory.word(at).unwrap_or(u64::MAX)
+                    };
+                    lost_by_follower(*r, views, lead, head, read)
+                })
+        });
         let Some(stray) = found else {
             self.watch.strays.remove(&id);
             return false;
@@ -102,11 +175,7 @@ impl Monitor {
         self.watch.strays.remove(&id);
         // Where two differ it is the follower that would be taken out, should the leader be believed.
         let replica = stray.replica.unwrap_or(followers[0].0);
-        self.stuck(
-            id,
-            replica,
-            "does at this place what none of the others does",
-        );
+        self.stuck(id, replica, stray.what);
         true
     }
 }
@@ -163,6 +232,37 @@ mod tests {
             ..view(wait::RECORD, 1)
         };
         assert_eq!(found(lead, &[other, other]), Some(Some(0)));
+    }
+
+    #[test]
+    fn a_thread_that_its_leader_has_not_is_lost() {
+        let waits = view(wait::RECORD, 1);
+        let followers = [(1, vec![waits]), (2, vec![waits])];
+        let other = View { slot: 4, ..waits };
+        let lost = |lead: &[View]| lost_by_leader(0, lead, &followers, |_| HEAD);
+        assert_eq!(lost(&[other]).map(|s| s.replica), Some(Some(0)));
+        assert_eq!(lost(&[waits]), None);
+        // It is ending.
+        assert_eq!(lost(&[]), None);
+        // There is more to be read.
+        assert_eq!(lost_by_leader(0, &[other], &followers, |_| HEAD + 1), None);
+    }
+
+    #[test]
+    fn a_thread_that_a_follower_has_not_is_lost() {
+        let here = view(wait::RECORD, 1);
+        let there = View {
+            slot: 4,
+            ..view(wait::KERNEL, 1)
+        };
+        let lost = |views: &[View], read| {
+            lost_by_follower(2, views, &[here, there], |_| HEAD, |_| read).map(|s| s.replica)
+        };
+        assert_eq!(lost(&[here], HEAD - 1), Some(Some(2)));
+        // The thread has ended there, too, or is yet to be made by one that gets on.
+        assert_eq!(lost(&[here], HEAD), None);
+        assert_eq!(lost(&[view(wait::NONE, 1)], HEAD - 1), None);
+        assert_eq!(lost(&[here, there], HEAD - 1), None);
     }
 
     #[test]
