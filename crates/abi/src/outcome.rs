@@ -21,6 +21,20 @@ pub const fn is_interrupted(result: i64) -> bool {
     result <= -512 && result >= -516
 }
 
+/// Can a signal end this call, so that it says EINTR? (signal(7), and the pages of the calls.) Others are
+/// made to their end, or anew: no program looks for EINTR from them.
+pub const fn is_interruptible(nr: u64) -> bool {
+    match nr {
+        // Reading, writing, opening what is slow; sockets; locks of files; terminals.
+        0..=2 | 16..=20 | 40 | 42..=47 | 72..=74 | 85 | 257 | 275 | 276 | 278 | 285 => true,
+        288 | 295 | 296 | 299 | 307 | 318 | 326..=328 | 437 => true,
+        // Waiting for time, descriptors, signals, children, futexes, queues.
+        7 | 23 | 34 | 35 | 61 | 65 | 69 | 70 | 128 | 130 | 202 | 208 | 220 | 230 | 232 => true,
+        242 | 243 | 247 | 270 | 271 | 281 | 333 | 426 | 441 | 449 => true,
+        _ => false,
+    }
+}
+
 /// Can the kernel have given this result? A flipped bit in one that says that a call was interrupted
 /// is none.
 pub const fn is_plausible(nr: u64, result: i64) -> bool {
@@ -79,6 +93,26 @@ pub fn changes(row: &Row, args: &[u64; 6], result: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn closing_and_looking_are_not_interrupted() {
+        for (name, interruptible) in [
+            ("read", true),
+            ("write", true),
+            ("wait4", true),
+            ("accept4", true),
+            ("epoll_pwait", true),
+            ("close", false),
+            ("dup2", false),
+            ("pipe2", false),
+            ("newfstatat", false),
+            ("unlinkat", false),
+            ("rename", false),
+        ] {
+            let nr = (0..500).find(|n| crate::table::row(*n).is_some_and(|r| r.name == name));
+            assert_eq!(nr.map(is_interruptible), Some(interruptible), "{name}");
+        }
+    }
 
     fn changes(nr: u64, args: &[u64; 6], result: i64) -> bool {
         super::changes(crate::table::row(nr).expect("a row"), args, result)

@@ -224,6 +224,9 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             crate::serial::acquire(b);
             result = noted(b, result);
         }
+        if result == BEFORE_IT_BEGAN && !outcome::is_interruptible(nr) {
+            result = MADE_ANEW;
+        }
         if !is_plausible(nr, result) {
             broken();
         }
@@ -237,6 +240,11 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         return ids::shown(row, result);
     }
 }
+
+/// What the gate says where a signal waits for its handler: ERESTARTSYS.
+const BEFORE_IT_BEGAN: i64 = -512;
+/// ERESTARTNOINTR: the handler runs, and then the call is made, whatever the handler's flags say.
+const MADE_ANEW: i64 = -513;
 
 /// Does this result say that the call, or what it was given, is none? It has done nothing then, and is
 /// made once more, with everything taken from memory again: what was wrong may have been a register of
