@@ -132,6 +132,13 @@ impl Monitor {
         Ok(tracee.let_end()?)
     }
 
+    /// Does the one who is to lead a group still follow? What it says of the log is said of its former
+    /// leader then.
+    pub(crate) fn is_replaying(&self, id: GroupId) -> bool {
+        let takeover = self.groups.get(&id).and_then(|g| g.takeover.as_ref());
+        takeover.is_some_and(|t| t.stage != Stage::Asked)
+    }
+
     /// The group whose former leader this process is.
     fn body(&self, pid: Pid) -> Option<GroupId> {
         let is = |t: &Takeover| t.pid == pid;

@@ -74,7 +74,7 @@ impl Monitor {
         if self.ends(group) {
             return Ok(());
         }
-        if self.leads(group, replica) {
+        if self.leads(group, replica) && !self.is_replaying(group) {
             self.broken(
                 group,
                 replica,
