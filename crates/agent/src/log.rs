@@ -175,9 +175,18 @@ fn sleep_on_followers<'a>(r: &'a Ring, mask: u32, low: u64, word: impl Fn(usize)
 #[inline(always)]
 pub fn get_first(b: Here) -> Option<u64> {
     if b.pos >= b.limit && !await_record(b, b.pos) {
+        leads_from_here(b);
         return None;
     }
     Some(get(b))
+}
+
+/// This thread makes the next record itself: not beside one that has the turn.
+#[cold]
+fn leads_from_here(b: Here) {
+    if crate::serial::active() && b.vforked == 0 {
+        crate::serial::acquire(b);
+    }
 }
 
 /// Follower: the next word of a record.
@@ -255,6 +264,7 @@ pub fn first(b: Here) -> Option<u64> {
 #[inline(always)]
 pub fn peek(b: Here) -> Option<u64> {
     if b.pos >= b.limit && !await_record(b, b.pos) {
+        leads_from_here(b);
         return None;
     }
     Some(ring(b).slot(b.pos).load(Ordering::Relaxed))
