@@ -52,10 +52,6 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
             let result = show(row, &args, child, reap.status as u32);
             b.flight_result = [result as u64; 2];
             b.flight.store(flight::RETURNED, Ordering::Release);
-            if serial {
-                // Who took over in the middle of this wait has come here without the turn.
-                crate::serial::acquire(b);
-            }
             return result;
         }
         b.flight.store(flight::NONE, Ordering::Release);

@@ -11,6 +11,7 @@
 //! A leader that was outvoted has written records that nobody believes. Then all survivors come to
 //! rest first, and the log is cut off where they stand ([`cut`]).
 
+mod begun;
 mod children;
 mod cut;
 mod flight;

@@ -2,6 +2,8 @@
 //! waits for ever, or does not wait.
 
 use super::{Monitor, View};
+use crate::cores::CoreSet;
+use crate::journal::Event;
 use crate::segment::wake_word;
 use crate::state::{End, GroupId};
 use geryon_abi::layout::wait;
@@ -83,6 +85,16 @@ impl Monitor {
                 word.store(so, Ordering::SeqCst);
                 wake_word(word);
             }
+            let why = format!(
+                "the line of replica {} in the log was damaged, and is put right",
+                replica + 1
+            );
+            eprintln!("geryon: {why}");
+            self.journal.tell(&Event::FaultSeen {
+                replica: None,
+                cores: CoreSet::new(),
+                why,
+            });
         }
         found.is_some()
     }

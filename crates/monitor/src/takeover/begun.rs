@@ -1,0 +1,301 @@
+//! What a thread's registers and its notes say of the call that it had begun when it died: whether it was
+//! made, and with which result.
+
+use geryon_abi::layout::flight;
+use geryon_abi::outcome::{self, NotesDiffer};
+use geryon_abi::row::Class;
+use geryon_patch::{INSTRUCTION_MAX, instruction_len};
+use geryon_tracee::RemoteMemory;
+use std::ops::Range;
+
+/// What the block of a thread says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Noted {
+    pub(super) state: u32,
+    pub(super) results: [u64; 2],
+    /// Of a write in several parts: what was out before the last one, and with it.
+    pub(super) done: u64,
+    pub(super) total: u64,
+}
+
+/// The places behind the gate's `syscall` instructions where the result is in no note yet.
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    /// The addresses of the instructions, by gate; the first is right behind the call.
+    pub(super) places: [Vec<u64>; 2],
+    /// Where threads crash whose call counts as not made.
+    pub(super) unmade: u64,
+    /// The agent's code.
+    pub(super) image: Range<u64>,
+}
+
+/// Where a thread stands that had begun a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// Behind it: rax holds its result.
+    Behind,
+    /// Before it, or where its result was noted.
+    Elsewhere,
+    /// The thread was sent elsewhere around its call, and has come through other code before it died.
+    Unknown,
+}
+
+/// What came of a call cannot be found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unclear;
+
+impl From<NotesDiffer> for Unclear {
+    fn from(_: NotesDiffer) -> Unclear {
+        Unclear
+    }
+}
+
+/// Registers of a thread at its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Registers {
+    pub(super) rip: u64,
+    pub(super) rcx: u64,
+    pub(super) rax: i64,
+}
+
+impl Gate {
+    /// The `syscall` instruction leaves its successor's address in rcx: a thread that a fault has sent
+    /// out of the agent from there, and that has died at once, holds the result still. Within the agent
+    /// it may have executed anything; and a call that a stop has taken it out of looks the same.
+    fn stand(&self, at: Registers) -> Stand {
+        if at.rip == self.unmade {
+            return Stand::Elsewhere;
+        }
+        if self.places.iter().any(|p| p.contains(&at.rip)) {
+            return Stand::Behind;
+        }
+        let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
+        match (from_call, self.image.contains(&at.rip)) {
+            (true, false) => Stand::Behind,
+            (true, true) => Stand::Unknown,
+            (false, _) => Stand::Elsewhere,
+        }
+    }
+
+    /// Was the call made, and found to have other arguments than it was begun with?
+    pub(super) fn was_spoilt(&self, at: Registers) -> bool {
+        at.rip == self.unmade && self.places[0].first() == Some(&at.rcx)
+    }
+
+    /// What the call that was under way has returned, if it has.
+    ///
+    /// # Errors
+    /// Its two notes differ, or nobody knows whether it was made.
+    pub(super) fn returned(
+        &self,
+        noted: Noted,
+        at: Registers,
+        nr: u32,
+    ) -> Result<Option<i64>, Unclear> {
+        let stand = self.stand(at);
+        let now = (stand == Stand::Behind).then_some(at.rax);
+        let is_noted = noted.results != [outcome::NOTHING; 2];
+        if stand == Stand::Unknown && noted.waits_for_result() && !is_noted && matters(nr) {
+            return Err(Unclear);
+        }
+        Ok(match noted.state {
+            flight::BEGUN if now.is_some() => now,
+            flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
+            flight::FINISHING => Some(noted.sum(now, nr)),
+            flight::FINISHED => Some(noted.sum(outcome::noted(noted.results)?, nr)),
+            flight::SUMMED => Some(noted.total as i64),
+            _ => None,
+        })
+    }
+}
+
+/// Does it matter whether this call was made? A wait, or a look, is simply made again.
+fn matters(nr: u32) -> bool {
+    const FUTEX: u32 = libc::SYS_futex as u32;
+    let row = geryon_abi::table::row(u64::from(nr));
+    nr != FUTEX && row.is_none_or(|r| r.class != Class::Input || outcome::changes(r, &[0; 6], 1))
+}
+
+impl Noted {
+    /// Is a call under way whose result is in no note?
+    fn waits_for_result(&self) -> bool {
+        matches!(self.state, flight::BEGUN | flight::FINISHING)
+    }
+
+    /// A write whose last part had this result, if it had any.
+    fn sum(self, part: Option<i64>, nr: u32) -> i64 {
+        let more = part.filter(|r| *r > 0 && has_effect(nr, *r));
+        self.done as i64 + more.unwrap_or(0)
+    }
+}
+
+/// Nobody is left who reads what was to be written.
+pub(super) fn is_broken_pipe(result: i64) -> bool {
+    result == -i64::from(libc::EPIPE)
+}
+
+/// Does this result say that the call was made, and not interrupted before it had done anything?
+pub(super) fn has_effect(nr: u32, result: i64) -> bool {
+    !outcome::is_unmade(result as u64)
+        && !outcome::is_interrupted(result)
+        && result != -i64::from(libc::EINTR)
+        // Its signal was lost with the thread, unless it is blocked, ignored or not wanted: who makes the
+        // call again gets both.
+        && !is_broken_pipe(result)
+        // What was one of these before a bit of it was flipped.
+        && outcome::is_plausible(u64::from(nr), result)
+}
+
+/// The addresses of the instructions from one place to another, both included.
+pub(super) fn instructions(memory: &RemoteMemory, from: u64, to: u64) -> Vec<u64> {
+    let mut code = vec![0; (to - from) as usize + INSTRUCTION_MAX];
+    if memory.read(from, &mut code).is_err() {
+        return Vec::new();
+    }
+    let mut out = vec![from];
+    let mut at = 0;
+    while let Some(len) = instruction_len(&code[at..])
+        && from + ((at + len) as u64) <= to
+    {
+        at += len;
+        out.push(from + at as u64);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use geryon_abi::outcome::NOTHING;
+
+    #[test]
+    fn the_parts_of_a_write_add_up() {
+        // Before the part, in it, behind it, and noted.
+        assert_eq!(result(flight::FINISHING, 9, 1, [7, 7]), Ok(Some(100)));
+        assert_eq!(result(flight::FINISHING, 10, 5, NONE), Ok(Some(105)));
+        assert_eq!(result(flight::FINISHING, 10, -4, NONE), Ok(Some(100)));
+        assert_eq!(
+            result(flight::FINISHING, 12, 5, [5, NOTHING]),
+            Ok(Some(105))
+        );
+        assert_eq!(result(flight::FINISHED, 13, 0, [5, NOTHING]), Ok(Some(105)));
+        assert_eq!(
+            result(flight::FINISHED, 13, 0, [-32i64 as u64; 2]),
+            Ok(Some(100))
+        );
+        assert_eq!(result(flight::SUMMED, 13, 0, [5, 105]), Ok(Some(200)));
+    }
+
+    fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, Unclear> {
+        let noted = Noted {
+            state,
+            results: notes,
+            done: 100,
+            total: 200,
+        };
+        effect(noted, Registers { rip, rcx: 7, rax }, 0)
+    }
+
+    fn effect(noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, Unclear> {
+        let returned = gate().returned(noted, at, nr)?;
+        Ok(returned.filter(|r| has_effect(nr, *r)))
+    }
+
+    fn gate() -> Gate {
+        Gate {
+            places: [vec![10, 12], vec![20, 22]],
+            unmade: 40,
+            image: 1..50,
+        }
+    }
+    const NONE: [u64; 2] = [NOTHING; 2];
+
+    #[test]
+    fn a_call_that_has_not_begun_is_not_done() {
+        assert_eq!(result(flight::NONE, 10, 5, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 8, 1, NONE), Ok(None));
+    }
+
+    #[test]
+    fn between_the_call_and_its_note_the_register_tells() {
+        assert_eq!(result(flight::BEGUN, 10, 5, NONE), Ok(Some(5)));
+        assert_eq!(result(flight::BEGUN, 12, 5, NONE), Ok(Some(5)));
+        assert_eq!(result(flight::BEGUN, 20, -9, NONE), Ok(Some(-9)));
+    }
+
+    #[test]
+    fn a_thread_that_a_fault_has_sent_elsewhere_had_made_its_call() {
+        let noted = Noted {
+            state: flight::BEGUN,
+            results: NONE,
+            done: 0,
+            total: 0,
+        };
+        let at = Registers {
+            rip: 0,
+            rcx: 10,
+            rax: 5,
+        };
+        assert_eq!(effect(noted, at, 0), Ok(Some(5)));
+        let at = Registers { rip: 40, ..at };
+        assert_eq!(effect(noted, at, 0), Ok(None));
+    }
+
+    #[test]
+    fn who_was_sent_through_other_code_has_no_result_any_more() {
+        const READ: u32 = libc::SYS_read as u32;
+        let noted = Noted {
+            state: flight::BEGUN,
+            results: NONE,
+            done: 0,
+            total: 0,
+        };
+        // In the middle of an instruction, or elsewhere in the agent.
+        for rip in [11, 30] {
+            let at = Registers {
+                rip,
+                rcx: 10,
+                rax: 5,
+            };
+            assert_eq!(effect(noted, at, READ), Err(Unclear));
+            assert_eq!(effect(noted, at, libc::SYS_futex as u32), Ok(None));
+            let logged = Noted {
+                state: flight::RETURNED,
+                results: [7, 7],
+                ..noted
+            };
+            assert_eq!(effect(logged, at, READ), Ok(Some(7)));
+        }
+    }
+
+    #[test]
+    fn then_the_notes_tell() {
+        assert_eq!(result(flight::RETURNED, 99, 5, [7, NOTHING]), Ok(Some(7)));
+        assert_eq!(result(flight::LOGGING, 99, 5, [7, 7]), Ok(Some(7)));
+        assert_eq!(result(flight::LOGGED, 99, 5, [7, 7]), Ok(None));
+    }
+
+    #[test]
+    fn one_note_or_the_state_may_be_wrong() {
+        assert_eq!(result(flight::RETURNED, 99, 5, [NOTHING, 7]), Ok(Some(7)));
+        assert_eq!(result(flight::BEGUN, 99, 5, [7, 7]), Ok(Some(7)));
+        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(Unclear));
+    }
+
+    #[test]
+    fn a_broken_pipe_is_found_again() {
+        assert_eq!(result(flight::BEGUN, 10, -32, NONE), Ok(None));
+        let notes = [-32i64 as u64; 2];
+        assert_eq!(result(flight::LOGGING, 99, 5, notes), Ok(None));
+        // What was written before it was found is out.
+        assert_eq!(result(flight::FINISHING, 10, -32, NONE), Ok(Some(100)));
+    }
+
+    #[test]
+    fn what_was_interrupted_has_done_nothing() {
+        assert_eq!(result(flight::BEGUN, 10, -512, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 10, -4, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 10, 1 << 62 | 202, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 10, -512 ^ 1 << 37, NONE), Ok(None));
+    }
+}
