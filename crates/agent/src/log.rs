@@ -5,7 +5,7 @@ use crate::gate::rpc;
 use crate::state::{Here, block, header, private};
 use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-use geryon_abi::layout::{RING_WORDS, outdated, rpc as number, wait, why};
+use geryon_abi::layout::{RING_WORDS, outdated, repeat, rpc as number, wait, why};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_ring::Ring;
 
@@ -170,22 +170,25 @@ fn sleep_on_followers<'a>(r: &'a Ring, mask: u32, low: u64, word: impl Fn(usize)
     }
 }
 
-/// Follower: the first word of the next record; None when there will be none, because this
-/// replica leads by now.
+/// Follower: the first word of the next record, whatever its kind; None when there will be none,
+/// because this replica leads by now.
 #[inline(always)]
 pub fn get_first(b: Here) -> Option<u64> {
     if b.pos >= b.limit && !await_record(b, b.pos) {
-        leads_from_here(b);
         return None;
     }
     Some(get(b))
 }
 
-/// This thread makes the next record itself: not beside one that has the turn.
+/// This thread makes the next record of its own code itself: not beside one that has the turn.
 #[cold]
-fn leads_from_here(b: Here) {
+fn leads_from_here(mut b: Here) {
     if crate::serial::active() && b.vforked == 0 {
+        // A copy of it, made while it waits, comes to the record anew.
+        b.call_start = b.pos;
+        b.repeatable = repeat::CALL;
         crate::serial::acquire(b);
+        b.repeatable = repeat::NOTHING;
     }
 }
 
@@ -244,15 +247,13 @@ pub fn signal_is_next(mut b: Here) -> bool {
 #[inline(always)]
 pub fn first(b: Here) -> Option<u64> {
     loop {
-        let w = get_first(b)?;
-        let k = kind_of(w);
-        if k == kind::TURN {
+        let Some(w) = get_first(b) else {
+            leads_from_here(b);
+            return None;
+        };
+        if kind_of(w) == kind::TURN {
             crate::serial::take(b, w);
-        } else if k == kind::HELLO
-            || !crate::serial::active()
-            || b.vforked != 0
-            || crate::serial::runs(b)
-        {
+        } else if !crate::serial::active() || b.vforked != 0 || crate::serial::runs(b) {
             return Some(w);
         } else {
             crate::stop::diverged(why::KIND, b.pos - 1, plain(word(kind::TURN, 0, 0, 0)));

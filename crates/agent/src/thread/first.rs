@@ -3,7 +3,7 @@
 use super::{CLONE_CHILD_SETTID, store_tid};
 use crate::compare::{plain, same_kind};
 use crate::gate::{real, rpc};
-use crate::log::{first as first_word, get_first, publish, put, remember, resume_stream};
+use crate::log::{get_first, publish, put, remember, resume_stream};
 use crate::promotion::has_taken_over;
 use crate::state::{Here, block, leads};
 use crate::wait::Patience;
@@ -71,7 +71,7 @@ pub fn greet(mut b: Here) {
     b.own_tid = real(NR_GETTID, [0; 6]) as u32;
     let ours = word(kind::HELLO, 0, 0, 0);
     while !leads()
-        && let Some(first) = first_word(b)
+        && let Some(first) = get_first(b)
     {
         remember(b, first);
         if same_kind(b.pos - 1, first, ours, plain(ours)) {
