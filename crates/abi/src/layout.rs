@@ -200,6 +200,8 @@ pub struct Block {
     pub verified: u64,
     /// Set while a call is to be issued again after a handler: bytes to go back.
     pub back: u64,
+    /// Leader: handlers in a row during which the interval timer has rung again.
+    pub rings: u64,
     /// Number of entries ever made in `interruptions`.
     pub interruption_count: u64,
     /// Where signals interrupted the program.
@@ -229,6 +231,9 @@ pub struct Block {
     pub flight: AtomicU32,
     /// Number of the call under way.
     pub flight_nr: u32,
+    /// The gate that the thread has come to last; 0: none since this call has begun.
+    pub flight_entered: u32,
+    pad4: u32,
     /// Digest of what it was given.
     pub flight_digest: u64,
     /// What it returned, noted twice; `outcome::NOTHING` until then.

@@ -212,6 +212,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             take_off(b, row.nr, digest);
             result = real_blocking(number_of(row), &args, checked);
         }
+        b = block_anew();
         result = finish_write(b, nr, &args, checked, result);
         announce_end();
         if serial {
@@ -334,10 +335,15 @@ pub fn closes(nr: u64) -> bool {
 /// A call begins that must happen exactly once, whatever becomes of this process: the gate notes its
 /// result, and its successor finds out how far it is.
 pub fn take_off(mut b: Here, nr: u16, digest: u64) {
+    if !leads() {
+        // A flipped bit in its stack pointer has taken a follower's thread to where only leaders come.
+        broken();
+    }
     b.flight_nr = nr as u32;
     b.flight_digest = digest;
     b.flight_result = [NOTHING; 2];
     b.flight_written = 0;
+    b.flight_entered = 0;
     b.flight.store(flight::BEGUN, Ordering::Release);
     point!(CallBegun);
 }

@@ -24,12 +24,13 @@ const SITE_WORD_VALUE: usize = 23;
 /// there, are never this.
 const WAY_IN: u32 = 0x6761_7465;
 
-/// Behind a `syscall` instruction: a result that is none is a crash, not an input of all replicas.
+/// Behind a `syscall` instruction: a result that is none is a crash, not an input of all replicas. (rcx
+/// still says where the call was made, for who examines a thread that has died here.)
 macro_rules! check_made {
     () => {
-        "mov rcx, rax
-         btc rcx, {unmade}
-         cmp rcx, 1024
+        "mov r11, rax
+         btc r11, {unmade}
+         cmp r11, 1024
          jb geryon_unmade"
     };
 }
@@ -41,20 +42,46 @@ macro_rules! come_in {
     };
 }
 
-/// Right before the `syscall` instruction: who has not come in by the front door was sent here by a
-/// flipped bit in its instruction pointer, with arguments that are none.
-macro_rules! check_way_in {
-    () => {
-        "cmp r11d, {way_in}
-         jne geryon_unmade"
+/// The `syscall` instruction. That it is about to be made is noted, for who examines a thread that has died
+/// elsewhere. Then a check: who has not come in by the front door was sent here
+/// by a flipped bit in its instruction pointer, with arguments that are none. What follows it lies at an odd
+/// multiple of 16, and begins with 16 bytes that do nothing: of what flipped bits make of that address,
+/// four lie in there, and the fifth before the check, which it does not pass. None leads back to the
+/// instruction, where the call would be made again.
+macro_rules! checked_syscall {
+    ($gate:literal, $label:literal, $behind:literal) => {
+        concat!(
+            "mov dword ptr gs:[{entered}], {",
+            $gate,
+            "}
+             .p2align 5
+             nop dword ptr [rax]
+             cmp r11d, {way_in}
+             je 6f
+             ud2
+             6:\n",
+            $label,
+            "\nsyscall\n",
+            $behind,
+            "\n.rept 16
+             nop
+             .endr"
+        )
     };
 }
 
-/// Before a result is noted: there is one already that is still to be logged, so this is none.
+/// Before a result is noted: it is none if this thread was last at another gate, or if there is one
+/// already that is still to be logged.
 macro_rules! check_unnoted {
-    () => {
-        "test dword ptr gs:[{flight}], {noted}
-         jnz geryon_unmade"
+    ($gate:literal) => {
+        concat!(
+            "cmp dword ptr gs:[{entered}], {",
+            $gate,
+            "}
+             jne geryon_unmade
+             test dword ptr gs:[{flight}], {noted}
+             jnz geryon_unmade"
+        )
     };
 }
 
@@ -151,8 +178,7 @@ global_asm!(
     "mov r8, r9",
     "mov r9, [rsp+8]",
     "bts rax, {unmade}",
-    check_way_in!(),
-    "syscall",
+    checked_syscall!("gate_plain", "geryon_syscall_call:", "geryon_syscall_end:"),
     check_made!(),
     "ret",
     ".globl geryon_syscall_blocking",
@@ -172,17 +198,14 @@ global_asm!(
     "bts rax, {unmade}",
     point_in_assembly!("halved"),
     point_in_assembly!("interrupted"),
-    check_way_in!(),
     ".globl geryon_blocking_check",
     "geryon_blocking_check:",        // from here to the syscall the monitor may say `geryon_eintr`
     point_in_assembly!("signal"),
     "cmp dword ptr gs:[{pending}], 0",
     "jne geryon_eintr",
     ".globl geryon_blocking_syscall",
-    "geryon_blocking_syscall:",
-    "syscall",
     ".globl geryon_blocking_end",
-    "geryon_blocking_end:",
+    checked_syscall!("gate_blocking", "geryon_blocking_syscall:", "geryon_blocking_end:"),
     point_in_assembly!("returned"),
     "cmp dword ptr [rsp+8], 0",
     "je 7f",
@@ -199,7 +222,7 @@ global_asm!(
     "cmp r9, [rbx+40]",
     "jne geryon_unmade",
     "7:",
-    check_unnoted!(),
+    check_unnoted!("gate_blocking"),
     "mov gs:[{flight_result}], rax",
     point_in_assembly!("call_noted"),
     ".globl geryon_flight_returned",
@@ -215,7 +238,8 @@ global_asm!(
     ".globl geryon_eintr",
     "geryon_eintr:",
     "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
-    check_unnoted!(),
+    "test dword ptr gs:[{flight}], {noted}",
+    "jnz geryon_unmade",
     "mov gs:[{flight_result}], rax",
     "mov gs:[{flight_result} + 8], rax",
     "pop rdx",
@@ -234,12 +258,10 @@ global_asm!(
     "mov r9, [rsp+8]",
     "bts rax, {unmade}",
     point_in_assembly!("fork_fails"),
-    check_way_in!(),
-    "syscall",
     ".globl geryon_flight_end",
-    "geryon_flight_end:",
+    checked_syscall!("gate_flight", "geryon_flight_call:", "geryon_flight_end:"),
     point_in_assembly!("returned"),
-    check_unnoted!(),
+    check_unnoted!("gate_flight"),
     "mov gs:[{flight_result}], rax",
     point_in_assembly!("call_noted"),
     ".globl geryon_flight_end_returned",
@@ -404,6 +426,10 @@ global_asm!(
     unmade = const geryon_abi::outcome::UNMADE,
     pending = const PENDING,
     flight = const core::mem::offset_of!(Block, flight),
+    entered = const core::mem::offset_of!(Block, flight_entered),
+    gate_plain = const flight::AT_PLAIN,
+    gate_blocking = const flight::AT_BLOCKING,
+    gate_flight = const flight::AT_ANSWERING,
     way_in = const WAY_IN,
     noted = const !(flight::BEGUN | flight::FINISHING),
     flight_result = const core::mem::offset_of!(Block, flight_result),

@@ -2,7 +2,8 @@
 
 use crate::compare::plain;
 use crate::gate::rpc;
-use crate::state::{Here, block, header, private};
+use crate::state::{Here, block, header, is_own, leads, private};
+use crate::stop::broken;
 use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 use geryon_abi::layout::{RING_WORDS, outdated, repeat, rpc as number, wait, why};
@@ -59,6 +60,9 @@ pub fn put(mut b: Here, word: u64) {
 /// Leader: let the followers see everything appended so far.
 #[inline(always)]
 pub fn publish(b: Here) {
+    if !is_own(b) || !leads() {
+        broken();
+    }
     let r = ring(b);
     r.publish(b.pos);
     compiler_fence(Ordering::SeqCst);

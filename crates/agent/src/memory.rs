@@ -8,7 +8,7 @@ use crate::log::{publish, put, remember};
 use crate::marshal;
 use crate::raise;
 use crate::state::{Here, block, header, leads, private};
-use crate::stop::{diverged_for_good, refused};
+use crate::stop::{broken, diverged_for_good, refused};
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
@@ -65,6 +65,9 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
 }
 
 fn lead(b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
+    if !leads() {
+        broken();
+    }
     let nr = row.nr as u64;
     let tick = MEMORY.enter(b.this);
     let result = if shared_writable_file(nr, &args) {

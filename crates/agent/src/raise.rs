@@ -4,7 +4,7 @@
 
 use crate::call::{after, begin_record};
 use crate::compare::same_kind;
-use crate::gate::{guarded, real, rpc_on_user_stack};
+use crate::gate::{guarded, real, rpc, rpc_on_user_stack};
 use crate::log::{get, publish, put, remember};
 use crate::state::{Here, block, leads};
 use core::sync::atomic::Ordering;
@@ -65,6 +65,12 @@ pub fn deliver_now(b: Here, frame: &mut Frame) -> ! {
 }
 
 fn lead(b: Here, frame: &mut Frame) -> ! {
+    let info = take_queued(b);
+    deliver(frame, &info)
+}
+
+/// Leader: log the oldest queued signal.
+fn take_queued(b: Here) -> Siginfo {
     let info = b.pending[0];
     crate::timer::rang(info.0[0] as u32);
     for w in info.0 {
@@ -75,17 +81,23 @@ fn lead(b: Here, frame: &mut Frame) -> ! {
     point!(SignalQueued);
     // Only now: a successor takes over what was not logged.
     drop_first(b);
-    deliver(frame, &info)
+    info
 }
 
 fn follow(b: Here, frame: &mut Frame) -> ! {
+    let info = take_logged(b);
+    deliver(frame, &info)
+}
+
+/// Follower: the signal whose words come next in the log.
+fn take_logged(b: Here) -> Siginfo {
     let mut info = Siginfo([0; 16]);
     for w in &mut info.0 {
         *w = get(b);
     }
     crate::timer::rang(info.0[0] as u32);
     point!(SignalRead);
-    deliver(frame, &info)
+    info
 }
 
 /// The oldest queued signal is taken. The monitor only appends, while this thread is stopped.
@@ -120,8 +132,9 @@ fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
     crate::gate::deliver(frame as *mut Frame as u64, info as *const Siginfo as u64)
 }
 
-/// rt_sigreturn: signals that the restored mask lets in are delivered first, before the
-/// interrupted code goes on.
+/// rt_sigreturn: signals that the restored mask lets in are delivered before the interrupted code
+/// goes on, at the stack where it is (else one handler upon the other would fill the stack where
+/// signals come faster than handlers run).
 pub fn sigreturn(frame: &mut Frame, row: &Row) {
     const UC_RIP: u64 = 168;
     const UC_RSP: u64 = 160;
@@ -162,6 +175,12 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
         lead_signal_before(b, frame);
         set_mask();
         let signal = pending(b);
+        if signal && crate::timer::is_ours(b.pending[0].0[0] as u32, b.pending[0].0[1] as i32) {
+            crate::timer::put_off(b.rings);
+            b.rings += 1;
+        } else {
+            b.rings = 0;
+        }
         let detail = if signal { after::SIGNAL } else { 0 };
         let first = word(kind::CALL, detail, row.nr, 0);
         put(b, first);
@@ -173,9 +192,13 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
         signal
     });
     if signal {
-        reissue(frame);
-        frame.rax = row.nr as u64;
-        deliver_now(b, frame);
+        // What it interrupts is what this one has interrupted.
+        let info = if leads() {
+            take_queued(b)
+        } else {
+            take_logged(b)
+        };
+        rpc(number::DELIVER_BEYOND, uc, &raw const info as u64, 0);
     }
     crate::hook::resume_interrupted(uc);
     // From the youngest entry on: is it the point that this frame shows?

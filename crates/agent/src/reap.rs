@@ -4,7 +4,7 @@
 use crate::gate::{guarded, real_blocking, rpc};
 use crate::promotion;
 use crate::raise;
-use crate::state::{Here, header};
+use crate::state::{Here, block_anew, header};
 use crate::wait::{announce, announce_end, intend_call};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{Reap, flight, repeat, rpc as number, wait};
@@ -64,6 +64,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         let events = &raw const header().child_events as u64;
         let slept = real_blocking(NR_FUTEX, &[events, 0, seen as u64, 0, 0, 0], true);
         announce_end();
+        b = block_anew();
         if serial {
             crate::serial::acquire(b);
         }

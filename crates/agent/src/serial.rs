@@ -9,7 +9,7 @@
 
 use crate::compare::plain;
 use crate::log::{get, is_cut, publish, put, remember, rewind};
-use crate::state::{Here, block_at, leads, private};
+use crate::state::{Here, block_anew, block_at, leads, private};
 use crate::stop::diverged;
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
@@ -123,6 +123,8 @@ pub fn acquire(b: Here) {
     }
     WAITING.fetch_sub(1, Ordering::SeqCst);
     announce_end();
+    // A register that held it while the thread slept may name another one by now.
+    let b = block_anew();
     OWNER.store(b.slot, Ordering::SeqCst);
     b.has_turn.store(1, Ordering::SeqCst);
     b.robbed.store(0, Ordering::Relaxed);

@@ -51,6 +51,12 @@ pub fn block_anew() -> Here {
     Here(this)
 }
 
+/// Is this the block of the thread that asks? (What was kept in a register while it slept may not be.)
+#[inline(always)]
+pub fn is_own(b: Here) -> bool {
+    b.0 == block_anew().0
+}
+
 /// The block of a thread slot.
 pub fn block_at(slot: usize) -> Here {
     assert!(slot < MAX_THREADS);

@@ -54,6 +54,23 @@ pub fn rang(signal: u32) {
     }
 }
 
+/// Was the signal made by the timer?
+pub fn is_ours(signal: u32, code: i32) -> bool {
+    const SI_KERNEL: i32 = 0x80;
+    signal == SIGALRM && code == SI_KERNEL && private().timer[0] != 0
+}
+
+/// Leader: it has rung again before its handler was over, for the `times`-th time in a row: a handler
+/// takes longer here than it does natively, and the program would do nothing else any more. It rings
+/// later, as any timer may.
+pub fn put_off(times: u64) {
+    const LEAST: u64 = 500;
+    const DOUBLED_AT_MOST: u64 = 10;
+    let p = private();
+    p.timer = [p.timer[0], LEAST << times.min(DOUBLED_AT_MOST), now()];
+    arm();
+}
+
 /// A forked child has none.
 pub fn forget() {
     private().timer = [0; 3];

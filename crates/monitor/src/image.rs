@@ -161,3 +161,21 @@ pub fn memfd(name: &str) -> Result<File> {
     // SAFETY: as above.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Image;
+
+    /// See `checked_syscall` in the agent's gate.rs.
+    #[test]
+    fn no_flipped_bit_leads_back_to_a_call() {
+        let image = Image::load().expect("an image");
+        for end in [
+            "geryon_syscall_end",
+            "geryon_blocking_end",
+            "geryon_flight_end",
+        ] {
+            assert_eq!(image.symbol(end) % 32, 16, "{end}");
+        }
+    }
+}

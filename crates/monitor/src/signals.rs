@@ -123,6 +123,17 @@ fn is_fault(signal: i32, info: &[u64; 16]) -> bool {
     ) && code > 0
 }
 
+/// Where the mask is in the kernel's `struct ucontext`.
+const UC_SIGMASK: u64 = 296;
+
+fn signal_in(info: &[u64; 16]) -> Result<i32> {
+    let signal = info[0] as i32;
+    if !(1..=64).contains(&signal) {
+        bail!("there is no signal {signal}");
+    }
+    Ok(signal)
+}
+
 /// The block of the thread whose GS base is given.
 fn block_of(gs_base: u64) -> Option<u64> {
     let end = BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
@@ -282,10 +293,7 @@ impl Monitor {
     /// Send the thread a signal that it will take at once, with the given siginfo.
     pub(crate) fn inject(&mut self, tid: Pid, pid: Pid, info: [u64; 16]) -> Result<()> {
         let tracee = Stopped(tid);
-        let signal = info[0] as i32;
-        if !(1..=64).contains(&signal) {
-            bail!("there is no signal {signal}");
-        }
+        let signal = signal_in(&info)?;
         let now = tracee.mask()?;
         let bit = 1u64 << (signal - 1);
         let t = self.threads.entry(tid).or_default();
@@ -304,6 +312,36 @@ impl Monitor {
         Ok(tracee.resume(0)?)
     }
 
+    /// The thread is about to return from a handler: the kernel's signal frame lies at `frame`. Send it
+    /// a signal that it will take as soon as it has.
+    pub(crate) fn deliver_beyond(
+        &mut self,
+        tid: Pid,
+        pid: Pid,
+        frame: u64,
+        info_at: u64,
+    ) -> Result<()> {
+        let tracee = Stopped(tid);
+        let m = self.memory(pid)?;
+        let info = m.words::<16>(info_at)?;
+        let signal = signal_in(&info)?;
+        let bit = 1u64 << (signal - 1);
+        let at = frame.wrapping_add(UC_SIGMASK);
+        let restored = m.word(at)?;
+        let shut_out = restored & bit != 0;
+        if shut_out {
+            m.set_word(at, restored & !bit)?;
+        }
+        let t = self.threads.entry(tid).or_default();
+        t.pid = pid;
+        t.inject = Some(info);
+        t.held_mask = None;
+        t.frame_mask = shut_out.then_some(restored);
+        tracee.set_mask(u64::MAX)?;
+        signal_thread(pid, tid, signal)?;
+        Ok(tracee.resume(0)?)
+    }
+
     fn finish_injection(&mut self, tid: Pid, signal: i32, info: &[u64; 16]) -> Result<()> {
         let tracee = Stopped(tid);
         tracee.set_siginfo(info)?;
@@ -317,11 +355,10 @@ impl Monitor {
 
     /// The handler's first instruction: correct the mask in its frame.
     fn mend_mask(&mut self, tid: Pid, pid: Pid, mask: u64) -> Result<()> {
-        const UC_SIGMASK: u64 = 8 + 296;
         let tracee = Stopped(tid);
         let rsp = tracee.regs()?.rsp;
         self.memory(pid)?
-            .set_word(rsp.wrapping_add(UC_SIGMASK), mask)?;
+            .set_word(rsp.wrapping_add(8 + UC_SIGMASK), mask)?;
         if let Some(t) = self.threads.get_mut(&tid) {
             t.frame_mask = None;
         }

@@ -17,6 +17,7 @@ mod cut;
 mod flight;
 mod quiet;
 mod spoilt;
+mod strayed;
 mod undo;
 
 pub use children::Ended;

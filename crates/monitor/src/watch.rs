@@ -39,6 +39,8 @@ const OVERLOOKED_TICKS: u64 = 100;
 const BLIND: &str = "does not see what it waits for, which is there";
 /// What is said of a replica whose arguments have changed while it slept.
 const WRONG: &str = "sleeps in another call than it was to make";
+/// What is said of a replica whose thread has lost its place.
+const BEYOND: &str = "waits behind the end of the log";
 /// What is said of a replica that uses processor time and comes to nothing.
 const ENDLESS: &str = "computes without end where the others went on";
 
@@ -77,6 +79,8 @@ struct Seen {
     starved: u32,
     /// For how many rounds a thread of it has slept in another call than it was to make.
     wrong: u32,
+    /// For how many rounds a thread has waited behind the end of the log.
+    beyond: u32,
     /// For how many rounds what a thread waits for has been there, and the processor time used before.
     deaf: (u32, u64),
 }
@@ -90,6 +94,7 @@ impl Seen {
             rested: Rested::default(),
             starved: 0,
             wrong: 0,
+            beyond: 0,
             deaf: (0, ticks),
         }
     }
@@ -304,6 +309,9 @@ impl Monitor {
             let head = |v: &View| g.segment.ring(v.slot as usize).head.load(Ordering::Acquire);
             let is_deaf = |v: &View| v.waiting == wait::RECORD && head(v) > v.waiting_for;
             let deaf = views.iter().any(is_deaf);
+            // No follower has read what is not written.
+            let is_beyond = |v: &View| v.waiting == wait::RECORD && v.pos > head(v);
+            let beyond = views.iter().any(is_beyond);
             let seen = self
                 .watch
                 .seen
@@ -331,6 +339,11 @@ impl Monitor {
             let behind = views.iter().any(&has_record);
             let judged = g.reports.iter().any(|r| r.replica == replica)
                 || g.crashes.iter().any(|c| c.replica == replica);
+            seen.beyond = if beyond { seen.beyond + 1 } else { 0 };
+            if seen.beyond >= WRONG_ROUNDS && !judged {
+                self.stuck(id, replica, BEYOND);
+                return;
+            }
             if let Some(what) = rested
                 && (behind || gone.is_some())
                 && !judged

@@ -30,6 +30,7 @@ mod emit;
 mod error;
 mod frames;
 mod length;
+pub mod path;
 mod plan;
 mod refs;
 mod shapes;

@@ -39,5 +39,8 @@ pub const REAP: u64 = BASE + 14;
 pub const OUTDATED: u64 = BASE + 15;
 /// A new leader has not waited for this child yet: (its id as the program knows it).
 pub const UNREAPED: u64 = BASE + 16;
+/// Return from a handler and deliver a signal at the application state that is restored then: (the
+/// kernel's signal frame, address of siginfo); does not answer.
+pub const DELIVER_BEYOND: u64 = BASE + 17;
 /// One past the last.
-pub const END: u64 = BASE + 17;
+pub const END: u64 = BASE + 18;

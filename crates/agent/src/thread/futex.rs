@@ -4,7 +4,7 @@ use crate::call::input;
 use crate::gate::{self, real};
 use crate::log::get;
 use crate::raise;
-use crate::state::{Here, block, leads};
+use crate::state::{Here, block, block_anew, leads};
 use crate::wait::{announce, announce_end, intend};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{UNLOGGED, wait};
@@ -85,6 +85,7 @@ fn wait_in_kernel(mut b: Here, frame: &mut Frame, row: &Row, args: [u64; 6]) {
         announce(wait::KERNEL, row.nr as u64, args[0]);
         let r = gate::real_blocking(row.nr as u64, &args, true);
         announce_end();
+        b = block_anew();
         let stopped = (-516..=-512).contains(&r) || r == -4;
         if !stopped {
             frame.rax = r as u64;

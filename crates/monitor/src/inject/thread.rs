@@ -31,6 +31,14 @@ fn is_rax(target: &Target) -> bool {
     )
 }
 
+/// Is it the memory to which the kernel writes what a call has read?
+fn is_memory(target: &Target) -> bool {
+    matches!(
+        target,
+        Target::Data { .. } | Target::Heap { .. } | Target::Stack { .. }
+    )
+}
+
 impl Monitor {
     /// Stop a thread. False: it did not stop in time, or it is gone.
     pub(super) fn hold(&mut self, tid: Pid) -> Result<bool> {
@@ -57,12 +65,13 @@ impl Monitor {
 
     /// Is what is to be hit the kernel's at this moment? What a thread's rax holds while it is in a call
     /// is overwritten with the result, and until it has made a step behind it that is what the kernel
-    /// says: outside of what replicas can check. And a stop takes a thread out of its call, to where no
+    /// says: outside of what replicas can check. So is what the call has written to memory. And a stop takes a thread out of its call, to where no
     /// other ever stands that has begun it: it is about to go back.
     pub(super) fn is_kernels(&mut self, tid: Pid, pid: Pid, target: &Target) -> Result<bool> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let goes_on = matches!(target, Target::Ip { .. } | Target::Skip);
-        if !is_rax(target) && !goes_on {
+        let is_result = is_rax(target) || is_memory(target);
+        if !is_result && !goes_on {
             return Ok(false);
         }
         let regs = Stopped(tid).regs()?;
@@ -75,7 +84,10 @@ impl Monitor {
         let behind = regs.orig_rax as i64 >= 0 && is_call(again.wrapping_sub(SYSCALL.len() as u64));
         // Some calls that a stop has ended are not issued again by the kernel, but say so.
         let was_ended = regs.rax as i64 == -i64::from(libc::EINTR);
-        Ok(is_call(again) || (behind && (is_rax(target) || was_ended)))
+        Ok(match target {
+            _ if is_memory(target) => behind && !was_ended,
+            _ => is_call(again) || (behind && (is_result || was_ended)),
+        })
     }
 
     /// Hit the stopped thread.

@@ -82,6 +82,11 @@ impl Monitor {
                 0
             }
             rpc::DELIVER => return self.deliver(tid, pid, regs.rdi, regs.rsi),
+            rpc::DELIVER_BEYOND => {
+                regs.rip = self.image.symbol("geryon_sigreturn");
+                answer(tracee, &mut regs, 0)?;
+                return self.deliver_beyond(tid, pid, regs.rdi, regs.rsi);
+            }
             rpc::DELIVER_HERE => {
                 let info = self.memory(pid)?.words::<16>(regs.rsi)?;
                 answer(tracee, &mut regs, 0)?;

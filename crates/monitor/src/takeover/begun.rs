@@ -4,15 +4,21 @@
 use geryon_abi::layout::flight;
 use geryon_abi::outcome::{self, NotesDiffer};
 use geryon_abi::row::Class;
+use geryon_patch::path::{End, keeps_rax};
 use geryon_patch::{INSTRUCTION_MAX, instruction_len};
 use geryon_tracee::RemoteMemory;
 use std::ops::Range;
+
+/// Length of a gate's check and its `syscall` instruction.
+const FRONT: u64 = 16;
 
 /// What the block of a thread says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noted {
     pub(super) state: u32,
     pub(super) results: [u64; 2],
+    /// The gate to which it has come, or through which it was made, by its index in [`Gate::places`].
+    pub(super) entered: Option<usize>,
     /// Of a write in several parts: what was out before the last one, and with it.
     pub(super) done: u64,
     pub(super) total: u64,
@@ -25,8 +31,10 @@ pub(super) struct Gate {
     pub(super) places: [Vec<u64>; 2],
     /// Where threads crash whose call counts as not made.
     pub(super) unmade: u64,
-    /// The agent's code.
+    /// Where the agent is.
     pub(super) image: Range<u64>,
+    /// Its code, from the start of `image` on.
+    pub(super) code: Vec<u8>,
 }
 
 /// Where a thread stands that had begun a call.
@@ -36,17 +44,23 @@ pub(super) enum Stand {
     Behind,
     /// Before it, or where its result was noted.
     Elsewhere,
-    /// The thread was sent elsewhere around its call, and has come through other code before it died.
-    Unknown,
+    /// It was at the gate, was sent elsewhere and has come through other code before it died: what the
+    /// call has returned is lost.
+    Strayed,
 }
 
-/// What came of a call cannot be found out.
+/// What came of a call that was made cannot be found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unclear;
+pub(super) enum Unclear {
+    /// Its two notes differ.
+    Notes,
+    /// It was made, and its result is lost.
+    Strayed,
+}
 
 impl From<NotesDiffer> for Unclear {
     fn from(_: NotesDiffer) -> Unclear {
-        Unclear
+        Unclear::Notes
     }
 }
 
@@ -59,22 +73,64 @@ pub(super) struct Registers {
 }
 
 impl Gate {
-    /// The `syscall` instruction leaves its successor's address in rcx: a thread that a fault has sent
-    /// out of the agent from there, and that has died at once, holds the result still. Within the agent
-    /// it may have executed anything; and a call that a stop has taken it out of looks the same.
-    fn stand(&self, at: Registers) -> Stand {
+    /// Where the thread stands, by its registers and what it has noted. The `syscall` instruction leaves
+    /// its successor's address in rcx: a thread that a fault has sent out of the agent from there, and that
+    /// has died at once, holds the result still. Within the agent it may have executed anything.
+    fn stand(&self, noted: Noted, at: Registers) -> Stand {
         if at.rip == self.unmade {
             return Stand::Elsewhere;
         }
         if self.places.iter().any(|p| p.contains(&at.rip)) {
             return Stand::Behind;
         }
+        let is_front = |p: &Vec<u64>| {
+            p.first()
+                .is_some_and(|end| (end - FRONT..*end).contains(&at.rip))
+        };
         let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
-        match (from_call, self.image.contains(&at.rip)) {
-            (true, false) => Stand::Behind,
-            (true, true) => Stand::Unknown,
-            (false, _) => Stand::Elsewhere,
+        let is_result = !outcome::is_unmade(at.rax as u64);
+        match (
+            self.places.iter().any(is_front),
+            self.image.contains(&at.rip),
+        ) {
+            // Sent back to the check before it, where it dies with the result that it had.
+            (true, _) if from_call && is_result => Stand::Behind,
+            (true, _) => Stand::Elsewhere,
+            (false, false) if from_call => Stand::Behind,
+            _ if noted.results != [outcome::NOTHING; 2] => Stand::Elsewhere,
+            _ => match noted.entered {
+                Some(gate) if self.is_held(gate, at) => Stand::Behind,
+                Some(_) => Stand::Strayed,
+                None => Stand::Elsewhere,
+            },
         }
+    }
+
+    /// Whichever bit of the thread's instruction pointer has flipped behind the call: has nothing that lies
+    /// on its way from there to where it has died changed rax?
+    fn is_held(&self, gate: usize, at: Registers) -> bool {
+        const ADDRESS_BITS: u32 = 47;
+        let Some(behind) = self.places[gate].first() else {
+            return false;
+        };
+        let end = match self.image.contains(&at.rip) {
+            true => End::At(at.rip),
+            false => End::Outside,
+        };
+        let code = |address: u64| {
+            let offset = address.checked_sub(self.image.start)? as usize;
+            let mut bytes = [0; INSTRUCTION_MAX];
+            let rest = self.code.get(offset..).filter(|r| !r.is_empty())?;
+            let len = rest.len().min(INSTRUCTION_MAX);
+            bytes[..len].copy_from_slice(&rest[..len]);
+            Some(bytes)
+        };
+        let mut ways = (0..ADDRESS_BITS)
+            .map(|bit| behind ^ 1 << bit)
+            .filter(|to| self.image.contains(to))
+            .filter_map(|to| keeps_rax(to, end, code))
+            .peekable();
+        ways.peek().is_some() && ways.all(|kept| kept)
     }
 
     /// Was the call made, and found to have other arguments than it was begun with?
@@ -85,18 +141,18 @@ impl Gate {
     /// What the call that was under way has returned, if it has.
     ///
     /// # Errors
-    /// Its two notes differ, or nobody knows whether it was made.
+    /// See [`Unclear`].
     pub(super) fn returned(
         &self,
         noted: Noted,
         at: Registers,
         nr: u32,
     ) -> Result<Option<i64>, Unclear> {
-        let stand = self.stand(at);
+        let stand = self.stand(noted, at);
         let now = (stand == Stand::Behind).then_some(at.rax);
         let is_noted = noted.results != [outcome::NOTHING; 2];
-        if stand == Stand::Unknown && noted.waits_for_result() && !is_noted && matters(nr) {
-            return Err(Unclear);
+        if stand == Stand::Strayed && noted.waits_for_result() && !is_noted && matters(nr) {
+            return Err(Unclear::Strayed);
         }
         Ok(match noted.state {
             flight::BEGUN if now.is_some() => now,
@@ -190,6 +246,7 @@ mod tests {
         let noted = Noted {
             state,
             results: notes,
+            entered: Some(0),
             done: 100,
             total: 200,
         };
@@ -206,6 +263,8 @@ mod tests {
             places: [vec![10, 12], vec![20, 22]],
             unmade: 40,
             image: 1..50,
+            // xor eax, eax
+            code: [0x31, 0xc0].repeat(25),
         }
     }
     const NONE: [u64; 2] = [NOTHING; 2];
@@ -228,6 +287,7 @@ mod tests {
         let noted = Noted {
             state: flight::BEGUN,
             results: NONE,
+            entered: Some(0),
             done: 0,
             total: 0,
         };
@@ -247,25 +307,51 @@ mod tests {
         let noted = Noted {
             state: flight::BEGUN,
             results: NONE,
+            entered: Some(0),
             done: 0,
             total: 0,
         };
-        // In the middle of an instruction, or elsewhere in the agent.
-        for rip in [11, 30] {
-            let at = Registers {
-                rip,
-                rcx: 10,
-                rax: 5,
-            };
-            assert_eq!(effect(noted, at, READ), Err(Unclear));
-            assert_eq!(effect(noted, at, libc::SYS_futex as u32), Ok(None));
-            let logged = Noted {
-                state: flight::RETURNED,
-                results: [7, 7],
-                ..noted
-            };
-            assert_eq!(effect(logged, at, READ), Ok(Some(7)));
-        }
+        let at = Registers {
+            rip: 30,
+            rcx: 10,
+            rax: 5,
+        };
+        assert_eq!(effect(noted, at, READ), Err(Unclear::Strayed));
+        assert_eq!(effect(noted, at, libc::SYS_futex as u32), Ok(None));
+        let logged = Noted {
+            state: flight::RETURNED,
+            results: [7, 7],
+            ..noted
+        };
+        assert_eq!(effect(logged, at, READ), Ok(Some(7)));
+        // It had not come to the gate.
+        let before = Noted {
+            entered: None,
+            ..noted
+        };
+        assert_eq!(effect(before, at, READ), Ok(None));
+        // It has died where a flipped bit led it at once.
+        let at = Registers { rip: 11, ..at };
+        assert_eq!(effect(noted, at, READ), Ok(Some(5)));
+    }
+
+    #[test]
+    fn who_was_sent_back_to_the_check_has_its_result() {
+        let noted = Noted {
+            state: flight::BEGUN,
+            results: NONE,
+            entered: Some(0),
+            done: 0,
+            total: 0,
+        };
+        let at = Registers {
+            rip: 10 - 2,
+            rcx: 10,
+            rax: 5,
+        };
+        assert_eq!(effect(noted, at, 0), Ok(Some(5)));
+        // From elsewhere to there: nothing was made.
+        assert_eq!(effect(noted, Registers { rcx: 30, ..at }, 0), Ok(None));
     }
 
     #[test]
@@ -279,7 +365,7 @@ mod tests {
     fn one_note_or_the_state_may_be_wrong() {
         assert_eq!(result(flight::RETURNED, 99, 5, [NOTHING, 7]), Ok(Some(7)));
         assert_eq!(result(flight::BEGUN, 99, 5, [7, 7]), Ok(Some(7)));
-        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(Unclear));
+        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(Unclear::Notes));
     }
 
     #[test]

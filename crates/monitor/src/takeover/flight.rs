@@ -1,11 +1,11 @@
 //! What a leader's threads had under way when it was lost: done or not, and with which result.
 
-use super::begun::{Gate, Noted, Registers, has_effect, instructions, is_broken_pipe};
-use super::{Takeover, spoilt};
+use super::begun::{Gate, Noted, Registers, Unclear, has_effect, instructions, is_broken_pipe};
+use super::{Takeover, spoilt, strayed};
 use crate::block_field;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
-use geryon_abi::frame::Frame;
+use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{
     BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS, block_address, flight,
 };
@@ -39,7 +39,7 @@ pub struct Call {
 impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
     pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
-        let (mut unclear, mut lost) = (false, None);
+        let (mut unclear, mut lost) = (None, None);
         let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
             return;
         };
@@ -47,13 +47,19 @@ impl Monitor {
             let (from, to) = (self.image.symbol(from), self.image.symbol(to));
             instructions(memory, from, to)
         };
+        let image = self.image.range();
+        let mut code = vec![0; self.image.code as usize];
+        if memory.read(image.start, &mut code).is_err() {
+            code.clear();
+        }
         let gate = Gate {
+            code,
             places: [
                 places("geryon_blocking_end", "geryon_flight_returned"),
                 places("geryon_flight_end", "geryon_flight_end_returned"),
             ],
             unmade: self.image.symbol("geryon_unmade"),
-            image: self.image.range(),
+            image,
         };
         for regs in t.bodies.values() {
             let at = regs.gs_base.wrapping_sub(BLOCKS_BASE);
@@ -69,6 +75,11 @@ impl Monitor {
                     word(block_field!(flight_result)),
                     word(block_field!(flight_result) + 8),
                 ],
+                entered: match word(block_field!(flight_entered)) as u32 {
+                    flight::AT_BLOCKING => Some(0),
+                    flight::AT_ANSWERING => Some(1),
+                    _ => None,
+                },
                 done: word(block_field!(flight_done)),
                 total: word(block_field!(flight_total)),
             };
@@ -84,9 +95,22 @@ impl Monitor {
                 rcx: regs.rcx,
                 rax: regs.rax as i64,
             };
-            let Ok(mut returned) = gate.returned(noted, at, nr) else {
-                unclear = true;
-                continue;
+            let frame = word(block_field!(frame));
+            let mut returned = match gate.returned(noted, at, nr) {
+                Ok(returned) => returned,
+                Err(Unclear::Strayed) if noted.state == flight::BEGUN => {
+                    // (Where the entry code has put it, whatever the block says by now.)
+                    let frame = word(block_field!(stack_top)).wrapping_sub(FRAME_BYTES as u64);
+                    let result = strayed::result(nr, frame, t.pid, memory);
+                    if result.is_none() && !strayed::is_repeatable(nr) {
+                        unclear = Some(nr);
+                    }
+                    result
+                }
+                Err(_) => {
+                    unclear = Some(nr);
+                    continue;
+                }
             };
             if noted.state == flight::BEGUN && gate.was_spoilt(at) && has_effect(nr, at.rax) {
                 let seen = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
@@ -94,7 +118,7 @@ impl Monitor {
                 let asked = memory.words(regs.rbx);
                 let row = geryon_abi::table::row(u64::from(nr));
                 let (Some(row), Ok(asked)) = (row, asked) else {
-                    unclear = true;
+                    unclear = Some(nr);
                     continue;
                 };
                 match spoilt::result(row, &asked, &seen, at.rax) {
@@ -105,11 +129,11 @@ impl Monitor {
             let result = returned.filter(|r| has_effect(nr, *r));
             // That a child died which was killed with it is nothing that has happened.
             let result = result.filter(|r| {
-                let child = waited_for(nr, *r, word(block_field!(frame)), memory);
+                let child = waited_for(nr, *r, frame, memory);
                 child.is_none_or(|c| !self.deposed.contains(&c))
             });
             // A fork whose child was lost before it said who it is was not made.
-            let forks = is_fork(nr, word(block_field!(frame)), memory);
+            let forks = is_fork(nr, frame, memory);
             let result =
                 result.filter(|r| !forks || g.names.values().any(|child| *child == *r as Pid));
             let call = result.map(|result| Call {
@@ -142,8 +166,11 @@ impl Monitor {
                 "stopped: the arguments of the lost leader's last call ({call}) had changed, and what it has taken cannot be given back"
             ));
         }
-        if unclear {
-            self.give_up("stopped: nobody knows what the lost leader's last call has returned");
+        if let Some(nr) = unclear {
+            let name = geryon_abi::table::row(u64::from(nr)).map_or("?", |r| r.name);
+            self.give_up(&format!(
+                "stopped: nobody knows what the lost leader's last call ({name}) has returned"
+            ));
         }
     }
 

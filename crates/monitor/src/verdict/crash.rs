@@ -4,6 +4,7 @@
 use super::NAMING;
 use super::loss::Loss;
 use crate::block_field;
+use crate::journal::Event;
 use crate::report::words::signal_name;
 use crate::state::{Crash, GroupId, Monitor};
 use anyhow::Result;
@@ -143,6 +144,10 @@ impl Monitor {
             passed,
             in_agent: first.in_agent,
         };
+        if total > 1 && self.confirmed_exit(id).is_some() {
+            self.crashed_at_its_end(id, &first);
+            return Ok(());
+        }
         match votes.decide(expired) {
             Decision::Wait => {}
             Decision::Program => return self.end_alike(id),
@@ -219,6 +224,28 @@ impl Monitor {
             cores: core_of(crash.tid).into_iter().collect(),
             own_fault: true,
         });
+    }
+
+    /// The leader crashes on its way out, when the others have ended already: it ends as they did.
+    fn crashed_at_its_end(&mut self, id: GroupId, crash: &Crash) {
+        let why = format!(
+            "replica {} got {} at {} when its end was agreed on already",
+            crash.replica + 1,
+            signal_name(crash.signal),
+            self.place(crash.tid, crash.pc),
+        );
+        self.say(&why);
+        self.journal.tell(&Event::FaultSeen {
+            replica: Some(crash.replica),
+            cores: core_of(crash.tid).into_iter().collect(),
+            why,
+        });
+        if let Some(g) = self.groups.get_mut(&id) {
+            g.crashes.clear();
+        }
+        if let Some(t) = self.threads.get(&crash.tid) {
+            kill(t.pid, libc::SIGKILL);
+        }
     }
 
     /// Has nobody who could still come to the point of the oldest crash done anything since?
