@@ -165,7 +165,7 @@ impl Monitor {
         {
             return self.finish_injection(tid, signal, &info);
         }
-        let info = tracee.siginfo()?;
+        let info = self.siginfo(tid, signal)?;
         let Some((group, replica)) = self.membership(pid) else {
             // Not replicated yet: as it would be natively.
             return Ok(tracee.resume(signal)?);
@@ -178,6 +178,13 @@ impl Monitor {
         }
         if !self.leads(group, replica) {
             // A follower's signals come from the log.
+            return Ok(tracee.resume(0)?);
+        }
+        if thread.inject.is_some()
+            && let Some(t) = self.threads.get_mut(&tid)
+        {
+            // The kernel takes the lowest number first; the log has another one as the next.
+            t.overtaken.push(info);
             return Ok(tracee.resume(0)?);
         }
         let adopted = self.groups.get(&group).is_some_and(|g| g.adopted);
@@ -203,6 +210,17 @@ impl Monitor {
             Disposition::Caught => self.queue(tid, pid, &info)?,
         }
         Ok(())
+    }
+
+    /// What a signal that has come to a thread is to show.
+    fn siginfo(&mut self, tid: Pid, signal: i32) -> Result<[u64; 16]> {
+        let resent = self.threads.get_mut(&tid).map(|t| &mut t.resent);
+        if let Some(resent) = resent
+            && let Some(i) = resent.iter().position(|info| info[0] as i32 == signal)
+        {
+            return Ok(resent.remove(i));
+        }
+        Ok(Stopped(tid).siginfo()?)
     }
 
     fn in_agent(&self, tid: Pid) -> Result<bool> {
@@ -347,6 +365,11 @@ impl Monitor {
         tracee.set_siginfo(info)?;
         let t = self.threads.entry(tid).or_default();
         t.inject = None;
+        let overtaken = std::mem::take(&mut t.overtaken);
+        t.resent.extend(&overtaken);
+        for info in overtaken {
+            signal_thread(t.pid, tid, info[0] as i32)?;
+        }
         if t.frame_mask.is_some() {
             return Ok(tracee.step(signal)?);
         }

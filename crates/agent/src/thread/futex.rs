@@ -4,7 +4,7 @@ use crate::call::input;
 use crate::gate::{self, real};
 use crate::log::get;
 use crate::raise;
-use crate::state::{Here, block, block_anew, leads};
+use crate::state::{block, block_anew, leads};
 use crate::wait::{announce, announce_end, intend};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{UNLOGGED, wait};
@@ -47,7 +47,7 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
         b.unlogged_at = b.pos;
     }
     if b.suspend != 0 {
-        wait_in_kernel(b, frame, row, args);
+        wait_in_kernel(frame, row, args);
     } else if timed {
         input(frame, row);
     } else if leads() {
@@ -55,7 +55,7 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
             // Not inside another operation, a join, say, that the others know by its name.
             intend(b, UNLOGGED, 0);
         }
-        wait_in_kernel(b, frame, row, args);
+        wait_in_kernel(frame, row, args);
     } else if crate::log::signal_is_next(b) {
         // The leader's handler ran while it waited here.
         let first = get(b);
@@ -80,12 +80,12 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
 
 /// A futex wait that is not logged. A signal that ends it is: its handler runs on top of the
 /// hooked function, and what the wait returns then is as the kernel would have it.
-fn wait_in_kernel(mut b: Here, frame: &mut Frame, row: &Row, args: [u64; 6]) {
+fn wait_in_kernel(frame: &mut Frame, row: &Row, args: [u64; 6]) {
     loop {
         announce(wait::KERNEL, row.nr as u64, args[0]);
         let r = gate::real_blocking(row.nr as u64, &args, true);
         announce_end();
-        b = block_anew();
+        let mut b = block_anew();
         let stopped = (-516..=-512).contains(&r) || r == -4;
         if !stopped {
             frame.rax = r as u64;

@@ -76,6 +76,10 @@ pub struct Thread {
     pub listens: bool,
     /// The signal that the monitor itself has sent it, to be shown with this siginfo.
     pub inject: Option<[u64; 16]>,
+    /// Signals that came before that one, though they were sent later: to be sent again behind it.
+    pub overtaken: Vec<[u64; 16]>,
+    /// What they show when they come again.
+    pub resent: Vec<[u64; 16]>,
     /// The thread's mask, while a signal waits for its safe point: all others wait in the kernel,
     /// which knows their order and the masks of handlers.
     pub held_mask: Option<u64>,
