@@ -236,6 +236,8 @@ pub struct Block {
     pad4: u32,
     /// Digest of what it was given.
     pub flight_digest: u64,
+    /// Digest of what all have agreed on last that this thread is to do.
+    pub agreed: u64,
     /// What it returned, noted twice; `outcome::NOTHING` until then.
     pub flight_result: [u64; 2],
     /// Digest of what it wrote, right after it had; 0: not taken.

@@ -101,6 +101,7 @@ pub fn begin(frame: &mut Frame, row: &Row) -> bool {
     crate::sabotage::maybe(frame, row);
     let args = frame.args();
     let digest = marshal::digest(row, &args);
+    block().agreed = digest;
     if !rendezvous(frame, row.nr, digest, args) {
         return false;
     }
@@ -129,6 +130,12 @@ fn is_agreed(nr: u16, digest: u64) -> bool {
     is_end(b, b.pos)
         && word_at(b, start) == word(kind::BEGIN, 0, nr, 0)
         && word_at(b, start + 1) == digest
+}
+
+/// Is what this call is given what all have agreed on? Whoever has got the turn meanwhile may have got this
+/// thread's core with it.
+fn is_unchanged(row: &Row, args: &[u64; 6]) -> bool {
+    block_anew().agreed == marshal::digest(row, args)
 }
 
 /// Words of the record of a call's beginning: itself, the digest, six arguments.
@@ -207,6 +214,9 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         announce(wait::KERNEL, nr, 0);
         b.halted.store(0, Ordering::Relaxed);
         let checked = digest != CONFIRMED;
+        if serial && !checked && !is_unchanged(row, &shown) {
+            broken();
+        }
         let mut result = real_blocking(nr, &args, checked);
         if blames_its_caller(result) {
             take_off(b, row.nr, digest);
@@ -301,6 +311,7 @@ fn write_part(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -
     rest[1] += by_now;
     rest[2] -= by_now;
     b.flight_done = by_now;
+    b.flight_entered = 0;
     b.flight.store(flight::FINISHING, Ordering::Release);
     compiler_fence(Ordering::SeqCst);
     b.flight_result = [NOTHING; 2];

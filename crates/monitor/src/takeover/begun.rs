@@ -9,8 +9,8 @@ use geryon_patch::{INSTRUCTION_MAX, instruction_len};
 use geryon_tracee::RemoteMemory;
 use std::ops::Range;
 
-/// Length of a gate's check and its `syscall` instruction.
-const FRONT: u64 = 16;
+/// From no later than where a gate notes that a call has come to it, to behind its `syscall` instruction.
+const FRONT: u64 = 64;
 
 /// What the block of a thread says.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ impl Gate {
         }
         let is_front = |p: &Vec<u64>| {
             p.first()
-                .is_some_and(|end| (end - FRONT..*end).contains(&at.rip))
+                .is_some_and(|end| (end.saturating_sub(FRONT)..*end).contains(&at.rip))
         };
         let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
         let is_result = !outcome::is_unmade(at.rax as u64);
@@ -227,19 +227,22 @@ mod tests {
     #[test]
     fn the_parts_of_a_write_add_up() {
         // Before the part, in it, behind it, and noted.
-        assert_eq!(result(flight::FINISHING, 9, 1, [7, 7]), Ok(Some(100)));
-        assert_eq!(result(flight::FINISHING, 10, 5, NONE), Ok(Some(105)));
-        assert_eq!(result(flight::FINISHING, 10, -4, NONE), Ok(Some(100)));
+        assert_eq!(result(flight::FINISHING, 1009, 1, [7, 7]), Ok(Some(100)));
+        assert_eq!(result(flight::FINISHING, 1010, 5, NONE), Ok(Some(105)));
+        assert_eq!(result(flight::FINISHING, 1010, -4, NONE), Ok(Some(100)));
         assert_eq!(
-            result(flight::FINISHING, 12, 5, [5, NOTHING]),
+            result(flight::FINISHING, 1012, 5, [5, NOTHING]),
             Ok(Some(105))
         );
-        assert_eq!(result(flight::FINISHED, 13, 0, [5, NOTHING]), Ok(Some(105)));
         assert_eq!(
-            result(flight::FINISHED, 13, 0, [-32i64 as u64; 2]),
+            result(flight::FINISHED, 1013, 0, [5, NOTHING]),
+            Ok(Some(105))
+        );
+        assert_eq!(
+            result(flight::FINISHED, 1013, 0, [-32i64 as u64; 2]),
             Ok(Some(100))
         );
-        assert_eq!(result(flight::SUMMED, 13, 0, [5, 105]), Ok(Some(200)));
+        assert_eq!(result(flight::SUMMED, 1013, 0, [5, 105]), Ok(Some(200)));
     }
 
     fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, Unclear> {
@@ -260,26 +263,26 @@ mod tests {
 
     fn gate() -> Gate {
         Gate {
-            places: [vec![10, 12], vec![20, 22]],
-            unmade: 40,
-            image: 1..50,
+            places: [vec![1010, 1012], vec![1120, 1122]],
+            unmade: 1200,
+            image: 900..1300,
             // xor eax, eax
-            code: [0x31, 0xc0].repeat(25),
+            code: [0x31, 0xc0].repeat(200),
         }
     }
     const NONE: [u64; 2] = [NOTHING; 2];
 
     #[test]
     fn a_call_that_has_not_begun_is_not_done() {
-        assert_eq!(result(flight::NONE, 10, 5, NONE), Ok(None));
-        assert_eq!(result(flight::BEGUN, 8, 1, NONE), Ok(None));
+        assert_eq!(result(flight::NONE, 1010, 5, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 1008, 1, NONE), Ok(None));
     }
 
     #[test]
     fn between_the_call_and_its_note_the_register_tells() {
-        assert_eq!(result(flight::BEGUN, 10, 5, NONE), Ok(Some(5)));
-        assert_eq!(result(flight::BEGUN, 12, 5, NONE), Ok(Some(5)));
-        assert_eq!(result(flight::BEGUN, 20, -9, NONE), Ok(Some(-9)));
+        assert_eq!(result(flight::BEGUN, 1010, 5, NONE), Ok(Some(5)));
+        assert_eq!(result(flight::BEGUN, 1012, 5, NONE), Ok(Some(5)));
+        assert_eq!(result(flight::BEGUN, 1120, -9, NONE), Ok(Some(-9)));
     }
 
     #[test]
@@ -293,11 +296,11 @@ mod tests {
         };
         let at = Registers {
             rip: 0,
-            rcx: 10,
+            rcx: 1010,
             rax: 5,
         };
         assert_eq!(effect(noted, at, 0), Ok(Some(5)));
-        let at = Registers { rip: 40, ..at };
+        let at = Registers { rip: 1200, ..at };
         assert_eq!(effect(noted, at, 0), Ok(None));
     }
 
@@ -312,8 +315,8 @@ mod tests {
             total: 0,
         };
         let at = Registers {
-            rip: 30,
-            rcx: 10,
+            rip: 1250,
+            rcx: 1010,
             rax: 5,
         };
         assert_eq!(effect(noted, at, READ), Err(Unclear::Strayed));
@@ -331,7 +334,7 @@ mod tests {
         };
         assert_eq!(effect(before, at, READ), Ok(None));
         // It has died where a flipped bit led it at once.
-        let at = Registers { rip: 11, ..at };
+        let at = Registers { rip: 1011, ..at };
         assert_eq!(effect(noted, at, READ), Ok(Some(5)));
     }
 
@@ -345,13 +348,13 @@ mod tests {
             total: 0,
         };
         let at = Registers {
-            rip: 10 - 2,
-            rcx: 10,
+            rip: 1010 - 2,
+            rcx: 1010,
             rax: 5,
         };
         assert_eq!(effect(noted, at, 0), Ok(Some(5)));
         // From elsewhere to there: nothing was made.
-        assert_eq!(effect(noted, Registers { rcx: 30, ..at }, 0), Ok(None));
+        assert_eq!(effect(noted, Registers { rcx: 77, ..at }, 0), Ok(None));
     }
 
     #[test]
@@ -370,18 +373,18 @@ mod tests {
 
     #[test]
     fn a_broken_pipe_is_found_again() {
-        assert_eq!(result(flight::BEGUN, 10, -32, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 1010, -32, NONE), Ok(None));
         let notes = [-32i64 as u64; 2];
         assert_eq!(result(flight::LOGGING, 99, 5, notes), Ok(None));
         // What was written before it was found is out.
-        assert_eq!(result(flight::FINISHING, 10, -32, NONE), Ok(Some(100)));
+        assert_eq!(result(flight::FINISHING, 1010, -32, NONE), Ok(Some(100)));
     }
 
     #[test]
     fn what_was_interrupted_has_done_nothing() {
-        assert_eq!(result(flight::BEGUN, 10, -512, NONE), Ok(None));
-        assert_eq!(result(flight::BEGUN, 10, -4, NONE), Ok(None));
-        assert_eq!(result(flight::BEGUN, 10, 1 << 62 | 202, NONE), Ok(None));
-        assert_eq!(result(flight::BEGUN, 10, -512 ^ 1 << 37, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 1010, -512, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 1010, -4, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 1010, 1 << 62 | 202, NONE), Ok(None));
+        assert_eq!(result(flight::BEGUN, 1010, -512 ^ 1 << 37, NONE), Ok(None));
     }
 }
