@@ -28,7 +28,7 @@ use crate::state::{End, Group, GroupId, Member, Monitor, Process};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
-use geryon_abi::layout::{MAX_THREADS, block_address, promotion};
+use geryon_abi::layout::{MAX_THREADS, block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, kill};
 use std::collections::HashMap;
@@ -425,6 +425,12 @@ impl Monitor {
                 t.since.elapsed().as_secs_f64() * 1e3,
                 t.former + 1
             );
+        }
+        // One that had just looked when the question came sleeps behind the wake-up that went with it.
+        let unaware = |v: &crate::watch::View| v.waiting == wait::RECORD;
+        if self.views(pid).iter().any(unaware) {
+            self.wake_sleepers(id, t.successor, true);
+            return Ok(false);
         }
         Ok(!self.awaits_heirs(id, t) && self.legacy_is_used(t, pid)?)
     }
