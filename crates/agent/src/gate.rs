@@ -42,19 +42,15 @@ macro_rules! come_in {
     };
 }
 
-/// The `syscall` instruction. That it is about to be made is noted, for who examines a thread that has died
-/// elsewhere. Then a check: who has not come in by the front door was sent here
+/// The `syscall` instruction, with a check before it: who has not come in by the front door was sent here
 /// by a flipped bit in its instruction pointer, with arguments that are none. What follows it lies at an odd
 /// multiple of 16, and begins with 16 bytes that do nothing: of what flipped bits make of that address,
 /// four lie in there, and the fifth before the check, which it does not pass. None leads back to the
 /// instruction, where the call would be made again.
 macro_rules! checked_syscall {
-    ($gate:literal, $label:literal, $behind:literal) => {
+    ($label:literal, $behind:literal) => {
         concat!(
-            "mov dword ptr gs:[{entered}], {",
-            $gate,
-            "}
-             .p2align 5
+            ".p2align 5
              nop dword ptr [rax]
              cmp r11d, {way_in}
              je 6f
@@ -70,7 +66,15 @@ macro_rules! checked_syscall {
     };
 }
 
-/// Before a result is noted: it is none if this thread was last at another gate, or if there is one
+/// Before that, where the result is noted: that a call has come to this gate, for the one that notes it,
+/// and for who examines a thread that has died elsewhere.
+macro_rules! note_gate {
+    ($gate:literal) => {
+        concat!("mov dword ptr gs:[{entered}], {", $gate, "}")
+    };
+}
+
+/// Before a result is noted: it is none if this call has not come to this gate, or if there is one
 /// already that is still to be logged.
 macro_rules! check_unnoted {
     ($gate:literal) => {
@@ -178,7 +182,7 @@ global_asm!(
     "mov r8, r9",
     "mov r9, [rsp+8]",
     "bts rax, {unmade}",
-    checked_syscall!("gate_plain", "geryon_syscall_call:", "geryon_syscall_end:"),
+    checked_syscall!("geryon_syscall_call:", "geryon_syscall_end:"),
     check_made!(),
     "ret",
     ".globl geryon_syscall_blocking",
@@ -205,7 +209,8 @@ global_asm!(
     "jne geryon_eintr",
     ".globl geryon_blocking_syscall",
     ".globl geryon_blocking_end",
-    checked_syscall!("gate_blocking", "geryon_blocking_syscall:", "geryon_blocking_end:"),
+    note_gate!("gate_blocking"),
+    checked_syscall!("geryon_blocking_syscall:", "geryon_blocking_end:"),
     point_in_assembly!("returned"),
     "cmp dword ptr [rsp+8], 0",
     "je 7f",
@@ -259,7 +264,8 @@ global_asm!(
     "bts rax, {unmade}",
     point_in_assembly!("fork_fails"),
     ".globl geryon_flight_end",
-    checked_syscall!("gate_flight", "geryon_flight_call:", "geryon_flight_end:"),
+    note_gate!("gate_flight"),
+    checked_syscall!("geryon_flight_call:", "geryon_flight_end:"),
     point_in_assembly!("returned"),
     check_unnoted!("gate_flight"),
     "mov gs:[{flight_result}], rax",
@@ -427,7 +433,6 @@ global_asm!(
     pending = const PENDING,
     flight = const core::mem::offset_of!(Block, flight),
     entered = const core::mem::offset_of!(Block, flight_entered),
-    gate_plain = const flight::AT_PLAIN,
     gate_blocking = const flight::AT_BLOCKING,
     gate_flight = const flight::AT_ANSWERING,
     way_in = const WAY_IN,

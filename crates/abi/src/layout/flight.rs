@@ -18,9 +18,7 @@ pub const FINISHED: u32 = 16;
 /// All together has the result `Block::flight_total`.
 pub const SUMMED: u32 = 32;
 
-/// `Block::flight_entered`: a gate whose results are not noted.
-pub const AT_PLAIN: u32 = 1;
-/// The gate for calls that may sleep.
-pub const AT_BLOCKING: u32 = 2;
+/// `Block::flight_entered`: the gate for calls that may sleep.
+pub const AT_BLOCKING: u32 = 1;
 /// The gate for calls that answer at once.
-pub const AT_ANSWERING: u32 = 3;
+pub const AT_ANSWERING: u32 = 2;
