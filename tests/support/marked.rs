@@ -38,6 +38,18 @@ fn with(mark: &str) -> Vec<u32> {
     .collect()
 }
 
+/// Do the first threads of all processes of a run sleep? (A signal that is sent when a program has said that
+/// it is about to wait for one, and before it does, would be none of what it waits for.)
+pub fn all_sleep(mark: &str) -> bool {
+    with(mark).iter().all(|pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.chars().next());
+        state == Some('S')
+    })
+}
+
 /// Kills all processes of a run, those they still make included.
 pub fn kill_all(mark: &str) {
     let begin = Instant::now();

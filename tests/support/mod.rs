@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// The line after which a program that waits for a signal may be sent it.
 pub const READY: &[u8] = b"READY\n";
+/// A program that does not sleep for so long after that does not wait.
+const BUSY: Duration = Duration::from_secs(1);
 /// How often a running program is looked at.
 pub const POLL_MS: u64 = 2;
 /// Programs get this search path, whatever the caller's is.
@@ -205,6 +207,7 @@ impl Program {
         let stderr = Sink::of(child.stderr.take());
 
         let mut to_send = self.send;
+        let mut ready = None;
         let mut hang = None;
         let status = loop {
             if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
@@ -212,6 +215,9 @@ impl Program {
             }
             if let Some(signal) = to_send
                 && stdout.ends_with(READY)
+                // A busy program need not sleep.
+                && (ready.get_or_insert_with(Instant::now).elapsed() > BUSY
+                    || marked::all_sleep(&mark))
             {
                 marked::kill(child.id(), signal);
                 to_send = None;
