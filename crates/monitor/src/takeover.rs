@@ -62,6 +62,8 @@ pub struct Takeover {
     outvoted: bool,
     /// Positions at which the survivors were last found at rest.
     rest: Vec<(u32, u64)>,
+    /// Where the log was cut off, by thread group.
+    cuts: HashMap<u32, u64>,
     /// What the former leader's threads leave.
     legacy: Vec<Legacy>,
 }
@@ -352,7 +354,7 @@ impl Monitor {
                 if t.outvoted && !self.cut_off(id, t)? {
                     return Ok(false);
                 }
-                if !self.has_replayed(id, pid) {
+                if !self.is_back(id, t) || !self.has_replayed(id, pid) {
                     return Ok(false);
                 }
                 self.dies_at(FaultPoint::SuccessorReplayed, pid);
@@ -495,6 +497,7 @@ impl Takeover {
             told: false,
             outvoted,
             rest: Vec::new(),
+            cuts: HashMap::new(),
             legacy: Vec::new(),
         }
     }

@@ -109,7 +109,28 @@ impl Monitor {
         }
         self.answer_reports(id)?;
         t.outvoted = false;
+        t.cuts = cuts;
         Ok(true)
+    }
+
+    /// Have all survivors' threads seen where the log was cut off? One that still waits for a turn, as what
+    /// was there said, would take what is written there next for that.
+    pub(super) fn is_back(&mut self, id: GroupId, t: &Takeover) -> bool {
+        if t.cuts.is_empty() {
+            return true;
+        }
+        let members: Vec<Pid> = match self.groups.get(&id) {
+            Some(g) => g.living().map(|(_, p)| p).collect(),
+            None => return true,
+        };
+        let waits_there = |s: &Stand| match t.cuts.get(&s.slot) {
+            Some(at) => s.waiting == wait::RECORD && s.pos <= *at,
+            None => true,
+        };
+        members.into_iter().all(|p| {
+            self.stands(p)
+                .is_some_and(|all| all.iter().all(waits_there))
+        })
     }
 
     /// Those that differed look at the log again.
