@@ -6,7 +6,7 @@ use crate::state::{Here, block, header, is_own, leads, private};
 use crate::stop::broken;
 use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-use geryon_abi::layout::{RING_WORDS, outdated, repeat, rpc as number, wait, why};
+use geryon_abi::layout::{RING_WORDS, outdated, rpc as number, wait, why};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_ring::Ring;
 
@@ -186,13 +186,10 @@ pub fn get_first(b: Here) -> Option<u64> {
 
 /// This thread makes the next record of its own code itself: not beside one that has the turn.
 #[cold]
-fn leads_from_here(mut b: Here) {
+fn leads_from_here(b: Here) {
+    // (It may stand in the middle of a call whose beginning is logged: no copy of it is made meanwhile.)
     if crate::serial::active() && b.vforked == 0 {
-        // A copy of it, made while it waits, comes to the record anew.
-        b.call_start = b.pos;
-        b.repeatable = repeat::CALL;
         crate::serial::acquire(b);
-        b.repeatable = repeat::NOTHING;
     }
 }
 
