@@ -145,6 +145,8 @@ const BEGIN_WORDS: u64 = 8;
 pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bool {
     let mut b = block();
     if !leads() && expect::<6>(b, frame, kind::BEGIN, nr, digest, &args).is_some() {
+        // Should this replica come to make the call: a copy of its thread begins it there.
+        b.call_start = b.pos - BEGIN_WORDS;
         acknowledge(b);
         return false;
     }
