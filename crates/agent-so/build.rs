@@ -1,12 +1,13 @@
-//! Links the image at its fixed address (`geryon_abi::layout::AGENT_BASE`; the monitor checks
-//! that they agree), without any library.
+//! Links the image as image.ld says, without any library.
 fn main() {
+    let here = std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo");
+    let script = format!("-Wl,-T,{here}/image.ld");
     for arg in [
         "-nostartfiles",
         "-nostdlib",
         "-static",
         "-no-pie",
-        "-Wl,--image-base=0x2fe500000000",
+        &script,
         "-Wl,-z,noexecstack",
         "-Wl,-z,separate-code",
         "-Wl,--build-id=none",
@@ -15,4 +16,5 @@ fn main() {
         println!("cargo:rustc-link-arg-bins={arg}");
     }
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=image.ld");
 }

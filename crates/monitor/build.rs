@@ -12,6 +12,7 @@ fn main() {
     for dir in [
         "../agent-so/src",
         "../agent-so/build.rs",
+        "../agent-so/image.ld",
         "../agent-so/Cargo.toml",
         "../agent/src",
         "../ring/src",

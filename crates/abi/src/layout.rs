@@ -32,6 +32,11 @@ pub const ABI_VERSION: u32 = 1;
 
 /// The agent's image (text, then data).
 pub const AGENT_BASE: u64 = 0x2fe5_0000_0000;
+/// The page of the image whose system calls the filter lets through: no address in it becomes one of other
+/// code when a bit is flipped.
+pub const GATE_BASE: u64 = AGENT_BASE + 0xc0_0000;
+/// Bytes of that page.
+pub const GATE_BYTES: u64 = 0x1000;
 /// [`Private`], one for each process, private memory.
 pub const PRIVATE_BASE: u64 = 0x2fe5_1000_0000;
 /// Bytes reserved for [`Private`].
@@ -320,5 +325,6 @@ const _: () = {
     assert!(RING_WORDS.is_power_of_two() && LONG_RING_WORDS.is_power_of_two());
     assert!(RING_WORDS <= LONG_RING_WORDS);
     assert!(BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64 <= SEGMENT_BASE);
+    assert!(GATE_BASE + GATE_BYTES <= PRIVATE_BASE);
     assert!(AGENT_BASE < PRIVATE_BASE && PRIVATE_BASE + PRIVATE_BYTES <= BLOCKS_BASE);
 };

@@ -1,7 +1,7 @@
 //! The agent's image: parsed once, laid out in a memfd that replicas map.
 
 use anyhow::{Context, Result};
-use geryon_abi::layout::AGENT_BASE;
+use geryon_abi::layout::{AGENT_BASE, GATE_BASE, GATE_BYTES};
 use geryon_abi::point::{FaultPoint, SECTION};
 use geryon_patch::AgentEntries;
 use geryon_tracee::{Gate, points};
@@ -9,17 +9,18 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
+use std::ops::Range;
 use std::os::fd::FromRawFd;
 
 static BYTES: &[u8] = include_bytes!(env!("GERYON_AGENT_IMAGE"));
 
 /// What the monitor needs to know of the image.
 pub struct Image {
-    /// The memory image, from `AGENT_BASE` on.
+    /// The memory image: from `AGENT_BASE` on, then the gate's page.
     pub memfd: File,
     /// Bytes that are mapped read-only and executable; the rest is data.
     pub code: u64,
-    /// Bytes in all.
+    /// Bytes from `AGENT_BASE` on, in all.
     pub len: u64,
     symbols: HashMap<String, u64>,
     /// Where the agent's places are at which a test has something go wrong.
@@ -37,18 +38,23 @@ impl Image {
         let elf = object::File::parse(BYTES).context("the embedded agent is not an ELF file")?;
         let mut flat = Vec::new();
         let mut code = u64::MAX;
+        let mut gate = None;
         for s in elf.segments() {
             anyhow::ensure!(
-                s.address() >= AGENT_BASE,
+                (AGENT_BASE..=GATE_BASE).contains(&s.address()),
                 "the agent is linked at {:#x}",
                 s.address()
             );
+            let data = s.data()?;
+            if s.address() == GATE_BASE {
+                gate = Some(data);
+                continue;
+            }
             let at = (s.address() - AGENT_BASE) as usize;
             let end = at + s.size() as usize;
             if flat.len() < end {
                 flat.resize(end.next_multiple_of(4096), 0);
             }
-            let data = s.data()?;
             flat[at..at + data.len()].copy_from_slice(data);
             if let object::SegmentFlags::Elf { p_flags, .. } = s.flags()
                 && p_flags.0 & object::elf::PF_W.0 != 0
@@ -56,6 +62,8 @@ impl Image {
                 code = code.min(at as u64 & !4095);
             }
         }
+        let gate = gate.filter(|g| g.len() as u64 == GATE_BYTES);
+        let gate = gate.context("the agent has no gate")?;
         let symbols: HashMap<String, u64> = elf
             .symbols()
             .filter_map(|s| Some((s.name().ok()?.to_owned(), s.address())))
@@ -84,6 +92,7 @@ impl Image {
         let points = places(points.address(), points.data()?);
         let mut memfd = memfd("geryon-agent")?;
         memfd.write_all(&flat)?;
+        memfd.write_all(gate)?;
         Ok(Image {
             memfd,
             code,
@@ -113,14 +122,15 @@ impl Image {
         }
     }
 
-    /// The agent's code.
-    pub fn range(&self) -> std::ops::Range<u64> {
-        AGENT_BASE..AGENT_BASE + self.len
+    /// The agent's code, but for the gate.
+    pub fn text(&self) -> Range<u64> {
+        AGENT_BASE..AGENT_BASE + self.code
     }
 
-    /// True for an address in the agent's code.
+    /// True for an address in the agent.
     pub fn contains(&self, address: u64) -> bool {
-        self.range().contains(&address)
+        (AGENT_BASE..AGENT_BASE + self.len).contains(&address)
+            || (GATE_BASE..GATE_BASE + GATE_BYTES).contains(&address)
     }
 
     /// The nearest symbol below an address of the image.
@@ -164,18 +174,42 @@ pub fn memfd(name: &str) -> Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::Image;
+    use super::*;
+    use std::os::unix::fs::FileExt;
 
-    /// See `checked_syscall` in the agent's gate.rs.
+    /// See `checked_syscall` in the agent's gate/page.rs.
     #[test]
-    fn no_flipped_bit_leads_back_to_a_call() {
+    fn whichever_bit_flips_behind_a_call_leads_on_or_nowhere() {
+        const NOP: u8 = 0x90;
+        const HLT: u8 = 0xf4;
         let image = Image::load().expect("an image");
+        let mut page = vec![0; GATE_BYTES as usize];
+        image
+            .memfd
+            .read_exact_at(&mut page, image.len)
+            .expect("a page");
         for end in [
             "geryon_syscall_end",
             "geryon_blocking_end",
             "geryon_flight_end",
         ] {
-            assert_eq!(image.symbol(end) % 32, 16, "{end}");
+            let behind = image.symbol(end);
+            for bit in 0..64 {
+                let to = behind ^ 1 << bit;
+                let Some(code) = to
+                    .checked_sub(GATE_BASE)
+                    .and_then(|at| page.get(at as usize..))
+                else {
+                    assert!(!image.text().contains(&to), "{end}, bit {bit}");
+                    continue;
+                };
+                match bit {
+                    0..4 => assert_eq!(code[0], NOP, "{end}, bit {bit}"),
+                    // A nop, and the check.
+                    4 => assert_eq!(code[..6], [0x0f, 0x1f, 0, 0x41, 0x81, 0xfb], "{end}"),
+                    _ => assert_eq!(code[0], HLT, "{end}, bit {bit}"),
+                }
+            }
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::segment::{Segment, fd_path};
 use crate::{block_field, private_field};
 use anyhow::{Result, bail};
 use geryon_abi::layout::{
-    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES,
-    SEGMENT_BASE, block_address, role,
+    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, MAX_THREADS,
+    PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, block_address, role,
 };
 use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped};
 
@@ -99,6 +99,7 @@ impl Installer<'_> {
             fd,
             i.code,
         )?;
+        self.map(at, GATE_BASE, GATE_BYTES, PROT_RX, MAP_PRIVATE, fd, i.len)?;
         self.call(at, libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close")?;
         Ok(())
     }

@@ -17,7 +17,6 @@ mod cut;
 mod flight;
 mod quiet;
 mod spoilt;
-mod strayed;
 mod undo;
 
 pub use children::Ended;

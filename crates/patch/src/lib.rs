@@ -30,7 +30,6 @@ mod emit;
 mod error;
 mod frames;
 mod length;
-pub mod path;
 mod plan;
 mod refs;
 mod shapes;

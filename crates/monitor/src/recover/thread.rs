@@ -40,7 +40,7 @@ impl State {
         let t = Stopped(tid);
         let regs = t.regs()?;
         // A newborn thread still has its creator's GS; its own block is where clone was told.
-        let clone = image.symbol("geryon_clone")..image.symbol("geryon_gate_end");
+        let clone = image.symbol("geryon_clone")..image.symbol("geryon_clone_end");
         let block = if clone.contains(&regs.rip) && regs.rax == 0 {
             regs.r12
         } else {

@@ -4,21 +4,17 @@
 use geryon_abi::layout::flight;
 use geryon_abi::outcome::{self, NotesDiffer};
 use geryon_abi::row::Class;
-use geryon_patch::path::{End, keeps_rax};
 use geryon_patch::{INSTRUCTION_MAX, instruction_len};
 use geryon_tracee::RemoteMemory;
 use std::ops::Range;
-
-/// From no later than where a gate notes that a call has come to it, to behind its `syscall` instruction.
-const FRONT: u64 = 64;
 
 /// What the block of a thread says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noted {
     pub(super) state: u32,
     pub(super) results: [u64; 2],
-    /// The gate to which it has come, or through which it was made, by its index in [`Gate::places`].
-    pub(super) entered: Option<usize>,
+    /// It has come to the gate.
+    pub(super) entered: bool,
     /// Of a write in several parts: what was out before the last one, and with it.
     pub(super) done: u64,
     pub(super) total: u64,
@@ -31,10 +27,10 @@ pub(super) struct Gate {
     pub(super) places: [Vec<u64>; 2],
     /// Where threads crash whose call counts as not made.
     pub(super) unmade: u64,
-    /// Where the agent is.
-    pub(super) image: Range<u64>,
-    /// Its code, from the start of `image` on.
-    pub(super) code: Vec<u8>,
+    /// The page in which all that is.
+    pub(super) page: Range<u64>,
+    /// The agent's other code.
+    pub(super) text: Range<u64>,
 }
 
 /// Where a thread stands that had begun a call.
@@ -44,23 +40,18 @@ pub(super) enum Stand {
     Behind,
     /// Before it, or where its result was noted.
     Elsewhere,
-    /// It was at the gate, was sent elsewhere and has come through other code before it died: what the
-    /// call has returned is lost.
+    /// It was at the gate, and has come through other code before it died, which no one flipped bit
+    /// explains: what the call has returned is lost.
     Strayed,
 }
 
-/// What came of a call that was made cannot be found out.
+/// What came of a call that was made cannot be found out: its two notes differ, or its result is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unclear {
-    /// Its two notes differ.
-    Notes,
-    /// It was made, and its result is lost.
-    Strayed,
-}
+pub(super) struct Unclear;
 
 impl From<NotesDiffer> for Unclear {
     fn from(_: NotesDiffer) -> Unclear {
-        Unclear::Notes
+        Unclear
     }
 }
 
@@ -74,63 +65,24 @@ pub(super) struct Registers {
 
 impl Gate {
     /// Where the thread stands, by its registers and what it has noted. The `syscall` instruction leaves
-    /// its successor's address in rcx: a thread that a fault has sent out of the agent from there, and that
-    /// has died at once, holds the result still. Within the agent it may have executed anything.
+    /// its successor's address in rcx: a thread that a flipped bit has sent elsewhere from there has come to
+    /// where nothing is, and has died at once with the result that it had (see the agent's gate/page.rs).
     fn stand(&self, noted: Noted, at: Registers) -> Stand {
         if at.rip == self.unmade {
             return Stand::Elsewhere;
         }
-        if self.places.iter().any(|p| p.contains(&at.rip)) {
-            return Stand::Behind;
-        }
-        let is_front = |p: &Vec<u64>| {
-            p.first()
-                .is_some_and(|end| (end.saturating_sub(FRONT)..*end).contains(&at.rip))
-        };
         let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
         let is_result = !outcome::is_unmade(at.rax as u64);
-        match (
-            self.places.iter().any(is_front),
-            self.image.contains(&at.rip),
-        ) {
-            // Sent back to the check before it, where it dies with the result that it had.
-            (true, _) if from_call && is_result => Stand::Behind,
-            (true, _) => Stand::Elsewhere,
-            (false, false) if from_call => Stand::Behind,
-            _ if noted.results != [outcome::NOTHING; 2] => Stand::Elsewhere,
-            _ => match noted.entered {
-                Some(gate) if self.is_held(gate, at) => Stand::Behind,
-                Some(_) => Stand::Strayed,
-                None => Stand::Elsewhere,
-            },
+        if self.places.iter().any(|p| p.contains(&at.rip))
+            || from_call && is_result && !self.text.contains(&at.rip)
+        {
+            return Stand::Behind;
         }
-    }
-
-    /// Whichever bit of the thread's instruction pointer has flipped behind the call: has nothing that lies
-    /// on its way from there to where it has died changed rax?
-    fn is_held(&self, gate: usize, at: Registers) -> bool {
-        const ADDRESS_BITS: u32 = 47;
-        let Some(behind) = self.places[gate].first() else {
-            return false;
-        };
-        let end = match self.image.contains(&at.rip) {
-            true => End::At(at.rip),
-            false => End::Outside,
-        };
-        let code = |address: u64| {
-            let offset = address.checked_sub(self.image.start)? as usize;
-            let mut bytes = [0; INSTRUCTION_MAX];
-            let rest = self.code.get(offset..).filter(|r| !r.is_empty())?;
-            let len = rest.len().min(INSTRUCTION_MAX);
-            bytes[..len].copy_from_slice(&rest[..len]);
-            Some(bytes)
-        };
-        let mut ways = (0..ADDRESS_BITS)
-            .map(|bit| behind ^ 1 << bit)
-            .filter(|to| self.image.contains(to))
-            .filter_map(|to| keeps_rax(to, end, code))
-            .peekable();
-        ways.peek().is_some() && ways.all(|kept| kept)
+        let is_noted = noted.results != [outcome::NOTHING; 2];
+        match noted.entered && !is_noted && !self.page.contains(&at.rip) {
+            true => Stand::Strayed,
+            false => Stand::Elsewhere,
+        }
     }
 
     /// Was the call made, and found to have other arguments than it was begun with?
@@ -150,9 +102,8 @@ impl Gate {
     ) -> Result<Option<i64>, Unclear> {
         let stand = self.stand(noted, at);
         let now = (stand == Stand::Behind).then_some(at.rax);
-        let is_noted = noted.results != [outcome::NOTHING; 2];
-        if stand == Stand::Strayed && noted.waits_for_result() && !is_noted && matters(nr) {
-            return Err(Unclear::Strayed);
+        if stand == Stand::Strayed && noted.waits_for_result() && matters(nr) {
+            return Err(Unclear);
         }
         Ok(match noted.state {
             flight::BEGUN if now.is_some() => now,
@@ -247,13 +198,27 @@ mod tests {
 
     fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, Unclear> {
         let noted = Noted {
-            state,
             results: notes,
-            entered: Some(0),
             done: 100,
             total: 200,
+            ..begun(state)
         };
-        effect(noted, Registers { rip, rcx: 7, rax }, 0)
+        effect(noted, died(rip, 7, rax), 0)
+    }
+
+    /// A call that has come to the gate.
+    fn begun(state: u32) -> Noted {
+        Noted {
+            state,
+            results: NONE,
+            entered: true,
+            done: 0,
+            total: 0,
+        }
+    }
+
+    fn died(rip: u64, rcx: u64, rax: i64) -> Registers {
+        Registers { rip, rcx, rax }
     }
 
     fn effect(noted: Noted, at: Registers, nr: u32) -> Result<Option<i64>, Unclear> {
@@ -265,9 +230,8 @@ mod tests {
         Gate {
             places: [vec![1010, 1012], vec![1120, 1122]],
             unmade: 1200,
-            image: 900..1300,
-            // xor eax, eax
-            code: [0x31, 0xc0].repeat(200),
+            page: 1000..1300,
+            text: 500..900,
         }
     }
     const NONE: [u64; 2] = [NOTHING; 2];
@@ -286,40 +250,23 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_a_fault_has_sent_elsewhere_had_made_its_call() {
-        let noted = Noted {
-            state: flight::BEGUN,
-            results: NONE,
-            entered: Some(0),
-            done: 0,
-            total: 0,
-        };
-        let at = Registers {
-            rip: 0,
-            rcx: 1010,
-            rax: 5,
-        };
-        assert_eq!(effect(noted, at, 0), Ok(Some(5)));
-        let at = Registers { rip: 1200, ..at };
-        assert_eq!(effect(noted, at, 0), Ok(None));
+    fn a_thread_that_a_fault_has_sent_where_nothing_is_had_made_its_call() {
+        let noted = begun(flight::BEGUN);
+        for rip in [0, 700 << 40, 1010 - 2, 1299] {
+            assert_eq!(effect(noted, died(rip, 1010, 5), 0), Ok(Some(5)), "{rip}");
+        }
+        assert_eq!(effect(noted, died(1200, 1010, 5), 0), Ok(None));
+        // From elsewhere to the check before it: nothing was made.
+        assert_eq!(effect(noted, died(1010 - 2, 77, 5), 0), Ok(None));
     }
 
     #[test]
     fn who_was_sent_through_other_code_has_no_result_any_more() {
         const READ: u32 = libc::SYS_read as u32;
-        let noted = Noted {
-            state: flight::BEGUN,
-            results: NONE,
-            entered: Some(0),
-            done: 0,
-            total: 0,
-        };
-        let at = Registers {
-            rip: 1250,
-            rcx: 1010,
-            rax: 5,
-        };
-        assert_eq!(effect(noted, at, READ), Err(Unclear::Strayed));
+        let noted = begun(flight::BEGUN);
+        let at = died(650, 1010, 5);
+        assert_eq!(effect(noted, at, READ), Err(Unclear));
+        assert_eq!(effect(noted, died(0, 77, 5), READ), Err(Unclear));
         assert_eq!(effect(noted, at, libc::SYS_futex as u32), Ok(None));
         let logged = Noted {
             state: flight::RETURNED,
@@ -329,32 +276,10 @@ mod tests {
         assert_eq!(effect(logged, at, READ), Ok(Some(7)));
         // It had not come to the gate.
         let before = Noted {
-            entered: None,
+            entered: false,
             ..noted
         };
         assert_eq!(effect(before, at, READ), Ok(None));
-        // It has died where a flipped bit led it at once.
-        let at = Registers { rip: 1011, ..at };
-        assert_eq!(effect(noted, at, READ), Ok(Some(5)));
-    }
-
-    #[test]
-    fn who_was_sent_back_to_the_check_has_its_result() {
-        let noted = Noted {
-            state: flight::BEGUN,
-            results: NONE,
-            entered: Some(0),
-            done: 0,
-            total: 0,
-        };
-        let at = Registers {
-            rip: 1010 - 2,
-            rcx: 1010,
-            rax: 5,
-        };
-        assert_eq!(effect(noted, at, 0), Ok(Some(5)));
-        // From elsewhere to there: nothing was made.
-        assert_eq!(effect(noted, Registers { rcx: 77, ..at }, 0), Ok(None));
     }
 
     #[test]
@@ -368,7 +293,7 @@ mod tests {
     fn one_note_or_the_state_may_be_wrong() {
         assert_eq!(result(flight::RETURNED, 99, 5, [NOTHING, 7]), Ok(Some(7)));
         assert_eq!(result(flight::BEGUN, 99, 5, [7, 7]), Ok(Some(7)));
-        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(Unclear::Notes));
+        assert_eq!(result(flight::RETURNED, 99, 5, [6, 7]), Err(Unclear));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! What a leader's threads had under way when it was lost: done or not, and with which result.
 
 use super::begun::{Gate, Noted, Registers, Unclear, has_effect, instructions, is_broken_pipe};
-use super::{Takeover, spoilt, strayed};
+use super::{Takeover, spoilt};
 use crate::block_field;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
-use geryon_abi::frame::{FRAME_BYTES, Frame};
+use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS, block_address, flight,
+    BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, MAX_PENDING, MAX_THREADS, block_address,
+    flight,
 };
 use geryon_tracee::{Pid, RemoteMemory};
 use std::mem::offset_of;
@@ -47,19 +48,14 @@ impl Monitor {
             let (from, to) = (self.image.symbol(from), self.image.symbol(to));
             instructions(memory, from, to)
         };
-        let image = self.image.range();
-        let mut code = vec![0; self.image.code as usize];
-        if memory.read(image.start, &mut code).is_err() {
-            code.clear();
-        }
         let gate = Gate {
-            code,
             places: [
                 places("geryon_blocking_end", "geryon_flight_returned"),
                 places("geryon_flight_end", "geryon_flight_end_returned"),
             ],
             unmade: self.image.symbol("geryon_unmade"),
-            image,
+            page: GATE_BASE..GATE_BASE + GATE_BYTES,
+            text: self.image.text(),
         };
         for regs in t.bodies.values() {
             let at = regs.gs_base.wrapping_sub(BLOCKS_BASE);
@@ -75,11 +71,7 @@ impl Monitor {
                     word(block_field!(flight_result)),
                     word(block_field!(flight_result) + 8),
                 ],
-                entered: match word(block_field!(flight_entered)) as u32 {
-                    flight::AT_BLOCKING => Some(0),
-                    flight::AT_ANSWERING => Some(1),
-                    _ => None,
-                },
+                entered: word(block_field!(flight_entered)) as u32 != 0,
                 done: word(block_field!(flight_done)),
                 total: word(block_field!(flight_total)),
             };
@@ -98,16 +90,7 @@ impl Monitor {
             let frame = word(block_field!(frame));
             let mut returned = match gate.returned(noted, at, nr) {
                 Ok(returned) => returned,
-                Err(Unclear::Strayed) if noted.state == flight::BEGUN => {
-                    // (Where the entry code has put it, whatever the block says by now.)
-                    let frame = word(block_field!(stack_top)).wrapping_sub(FRAME_BYTES as u64);
-                    let result = strayed::result(nr, frame, t.pid, memory);
-                    if result.is_none() && !strayed::is_repeatable(nr) {
-                        unclear = Some(nr);
-                    }
-                    result
-                }
-                Err(_) => {
+                Err(Unclear) => {
                     unclear = Some(nr);
                     continue;
                 }

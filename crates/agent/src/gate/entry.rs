@@ -1,0 +1,204 @@
+//! Assembly: the ways into the agent and back. One label for one fact.
+
+use crate::xmm::{load_xmm, save_xmm};
+use core::arch::global_asm;
+use geryon_abi::layout::{Block, PRIVATE_BASE, Private, rpc};
+
+const _: () = assert!(core::mem::offset_of!(Block, frame) == 0x28);
+
+/// How far below its stack pointer a function that was called on the user's stack may have left
+/// traces (the originals of hooked functions are shallow).
+const WIPE_BYTES: usize = 768;
+
+/// Distance from a trampoline's return label back to the word that holds the address behind
+/// the original `syscall` instruction. Mirrors `geryon_patch::SITE_WORD_OFFSET`.
+const SITE_WORD: usize = 23;
+
+global_asm!(
+    // ---- entries ------------------------------------------------------------------
+    ".globl geryon_entry_trap",
+    "geryon_entry_trap:",            // from the monitor: rcx = address behind the syscall
+    "mov gs:[0x08], rsp",            // keep the user's stack pointer
+    "mov rsp, gs:[0x18]",            // the agent stack of this thread
+    "push 0",                        // Frame.pad
+    "push rcx",                      // Frame.rcx
+    "jmp 2f",
+    ".globl geryon_entry",
+    "geryon_entry:",                 // from a trampoline: rcx = its return label
+    "mov gs:[0x08], rsp",
+    "mov rsp, gs:[0x18]",
+    "push 0",                        // Frame.pad
+    "push qword ptr [rcx - {site}]", // Frame.rcx: what the kernel would leave there
+    "2:",
+    "push rcx",                      // Frame.resume
+    "push qword ptr gs:[0x08]",      // Frame.rsp
+    "pushfq",                        // Frame.flags
+    "push rax",                      // Frame.rax
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push r10",
+    "push r8",
+    "push r9",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "sub rsp, 256",
+    save_xmm!("rsp"),
+    "mov gs:[0x28], rsp",            // Block.frame: the monitor finds the application here
+    ".globl geryon_again",
+    "geryon_again:",                 // a copy's thread issues its source's call anew
+    "mov rsp, gs:[0x28]",
+    "mov rdi, rsp",
+    "cld",
+    "call geryon_on_syscall",
+    // ---- the way back: rsp = frame -------------------------------------------------
+    ".globl geryon_restore",
+    "geryon_restore:",
+    load_xmm!("rsp"),
+    "add rsp, 256",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "pop r9",
+    "pop r8",
+    "pop r10",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "pop r11",                       // result
+    "pop rax",                       // flags
+    "mov qword ptr gs:[0x28], 0",
+    "mov ecx, eax",                  // popf costs 10 ns: put the flags back one by one
+    "mov ah, al",
+    "bt ecx, 10",
+    "jnc 8f",
+    "std",
+    "8:",
+    "shr ecx, 11",
+    "and ecx, 1",
+    "mov al, cl",
+    "mov rcx, [rsp+8]",              // Frame.resume
+    "mov gs:[0x20], rcx",
+    "mov rcx, [rsp+16]",             // Frame.rcx
+    "add al, 0x7f",                  // 1 + 127 overflows: OF as it was
+    "sahf",
+    "mov rax, r11",
+    "mov r11, [rsp+24]",             // Frame.pad holds rflags by now
+    "mov rsp, [rsp]",
+    "jmp qword ptr gs:[0x20]",
+    ".globl geryon_first_turn_again",
+    "geryon_first_turn_again:",      // a copy's thread waits anew for its first turn
+    "mov rsp, gs:[0x28]",
+    "cld",
+    "call geryon_first_turn",
+    "mov rsp, gs:[0x28]",
+    "jmp geryon_restore",
+    // ---- outside the gate: stops in the monitor --------------------------------------
+    ".globl geryon_rpc",
+    "geryon_rpc:",                   // extern "C" fn(nr, a, b, c) -> answer
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "syscall",
+    "ret",
+    ".globl geryon_deliver",
+    "geryon_deliver:",               // extern "C" fn(frame, siginfo) -> !: SSE registers first
+    load_xmm!("rdi"),
+    "mov qword ptr gs:[0x28], 0",
+    "mov eax, {deliver}",
+    "syscall",                       // the monitor loads the rest from the frame
+    "ud2",
+    // ---- hooks ---------------------------------------------------------------------------
+    // What the agent leaves on the user's stack would differ between leader and follower, and
+    // programs pass uninitialised bytes on: hooks run on the agent stack.
+    ".globl geryon_hook",
+    "geryon_hook:",                  // eax = hook id, the rest as at the function's entry
+    "cmp byte ptr gs:[0x10], 0",     // nothing to order: straight to the original
+    "je 9f",
+    ".globl geryon_hook_always",
+    "geryon_hook_always:",           // for functions that have no original
+    "mov r11, rsp",
+    "mov rsp, gs:[0x18]",
+    "push qword ptr gs:[{hook_rsp}]",
+    "push r11",
+    "mov gs:[{hook_rsp}], r11",
+    "lea r11, [rip + GERYON_HOOKS_INNER]",
+    "call qword ptr [r11 + rax*8]",
+    "pop r11",
+    "pop qword ptr gs:[{hook_rsp}]",
+    "mov rsp, r11",
+    "ret",
+    "9:",
+    "movabs r11, {orig}",
+    "jmp qword ptr [r11 + rax*8]",
+    ".globl geryon_on_user_stack",
+    "geryon_on_user_stack:",         // extern "C" fn(function, a, b, c, d) -> result
+    "push rbx",
+    "push qword ptr gs:[0x18]",
+    "push qword ptr gs:[{hook_rsp}]",
+    "mov rbx, rsp",
+    "mov gs:[0x18], rsp",            // calls made there find the rest of this stack
+    "and qword ptr gs:[0x18], -16",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov rcx, r8",
+    "mov rsp, gs:[{hook_rsp}]",
+    "and rsp, -16",
+    "call rax",
+    "lea rdi, [rsp - {wipe}]",       // what it left behind depends on who ran it
+    "mov r8, rax",
+    "xor eax, eax",
+    "mov ecx, {wipe} / 8",
+    "rep stosq",
+    "mov rax, r8",
+    "mov rsp, rbx",
+    "pop qword ptr gs:[{hook_rsp}]",
+    "pop qword ptr gs:[0x18]",
+    "pop rbx",
+    "ret",
+    // ---- guarded access ----------------------------------------------------------------
+    ".globl geryon_guarded",
+    "geryon_guarded:",               // extern "C" fn(function, argument) -> 1, or 0 after a fault
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "lea rax, [rip + 4f]",
+    "mov gs:[0x38], rsp",
+    "mov gs:[0x30], rax",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "sub rsp, 8",
+    "call rax",
+    "add rsp, 8",
+    "mov eax, 1",
+    "jmp 5f",
+    "4:",
+    "xor eax, eax",
+    "5:",
+    "mov qword ptr gs:[0x30], 0",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "ret",
+    site = const SITE_WORD,
+    hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
+    orig = const PRIVATE_BASE + core::mem::offset_of!(Private, orig) as u64,
+    wipe = const WIPE_BYTES,
+    deliver = const rpc::DELIVER,
+);

@@ -1,0 +1,284 @@
+//! Assembly: the gate, whose system calls are the only ones that the filter lets through.
+//!
+//! It has a page of its own, far from all other code (`geryon_abi::layout::GATE_BASE`): a thread that
+//! sleeps in a call stands behind a `syscall` instruction with the call's result to come in rax, and
+//! whichever one bit of its instruction pointer is flipped there, it goes on as if nothing had happened, or
+//! dies at once with that result in its registers, where a successor finds it. What is no code of the gate
+//! is `hlt`, which nobody may execute.
+
+use core::arch::global_asm;
+use geryon_abi::layout::{Block, flight};
+use geryon_abi::point::FaultPoint;
+
+/// Held by r11 from a gate's first instruction to its `syscall`; the flags, which the kernel leaves
+/// there, are never this.
+const WAY_IN: u32 = 0x6761_7465;
+
+/// The first instruction of a gate. (r11 is nobody's: the `syscall` instruction overwrites it.)
+macro_rules! come_in {
+    () => {
+        "mov r11d, {way_in}"
+    };
+}
+
+/// From here on, so many bytes behind the page's begin.
+macro_rules! at {
+    ($offset:literal) => {
+        concat!(".org geryon_gate_begin + ", $offset, ", 0xf4")
+    };
+}
+
+/// The `syscall` instruction, with a check before it: who has not come in by the front door was sent here
+/// by a flipped bit in its instruction pointer, with arguments that are none. What follows it lies at an odd
+/// multiple of 16, and begins with 16 bytes that do nothing. Of what flipped bits make of that address,
+/// four lie in there, the fifth before the check, which it does not pass, and all others where nothing is
+/// (a test of the monitor's image sees to it).
+macro_rules! checked_syscall {
+    ($label:literal, $behind:literal) => {
+        concat!(
+            ".globl ",
+            $label,
+            "\n.globl ",
+            $behind,
+            "
+             .p2align 5
+             nop dword ptr [rax]
+             cmp r11d, {way_in}
+             je 6f
+             ud2
+             6:\n",
+            $label,
+            ":\nsyscall\n",
+            $behind,
+            ":
+             .rept 16
+             nop
+             .endr
+             jmp 5f"
+        )
+    };
+}
+
+/// Where the code behind a `syscall` instruction goes on.
+macro_rules! go_on_at {
+    ($offset:literal) => {
+        concat!(at!($offset), "\n5:")
+    };
+}
+
+/// Behind a `syscall` instruction: a result that is none is a crash, not an input of all replicas. (rcx
+/// still says where the call was made, for who examines a thread that has died here.)
+macro_rules! check_made {
+    () => {
+        "mov r11, rax
+         btc r11, {unmade}
+         cmp r11, 1024
+         jb geryon_unmade"
+    };
+}
+
+/// Before a call whose result is noted: that it has come to this gate, for the one that notes it, and for
+/// who examines a thread that has died elsewhere.
+macro_rules! note_gate {
+    ($gate:literal) => {
+        concat!("mov dword ptr gs:[{entered}], {", $gate, "}")
+    };
+}
+
+/// Before a result is noted: it is none if this call has not come to this gate, or if there is one
+/// already that is still to be logged.
+macro_rules! check_unnoted {
+    ($gate:literal) => {
+        concat!(
+            "cmp dword ptr gs:[{entered}], {",
+            $gate,
+            "}
+             jne geryon_unmade
+             test dword ptr gs:[{flight}], {noted}
+             jnz geryon_unmade"
+        )
+    };
+}
+
+global_asm!(
+    ".pushsection .geryon_gate, \"ax\", @progbits",
+    ".p2align 12, 0xf4",
+    ".globl geryon_gate_begin",
+    "geryon_gate_begin:",
+    // ---- calls that may block ---------------------------------------------------------
+    at!(0xa0),
+    ".globl geryon_syscall_blocking",
+    "geryon_syscall_blocking:",      // extern "C" fn(nr, arguments, checked) -> result;
+    come_in!(),                      // gives EINTR when a signal is pending
+    "push rbx",
+    "push rdx",
+    "push rsi",                      // where its arguments are, for the watchdog
+    "mov rbx, rsi",
+    "mov rax, rdi",
+    "mov rdi, [rbx]",
+    "mov rsi, [rbx+8]",
+    "mov rdx, [rbx+16]",
+    "mov r10, [rbx+24]",
+    "mov r8, [rbx+32]",
+    "mov r9, [rbx+40]",
+    "bts rax, {unmade}",
+    point_in_assembly!("halved"),
+    point_in_assembly!("interrupted"),
+    ".globl geryon_blocking_check",
+    "geryon_blocking_check:",        // from here to the syscall the monitor may say `geryon_eintr`
+    point_in_assembly!("signal"),
+    "cmp dword ptr gs:[{pending}], 0",
+    "jne geryon_eintr",
+    note_gate!("gate_blocking"),
+    checked_syscall!("geryon_blocking_syscall", "geryon_blocking_end"),
+    go_on_at!(0x1a0),
+    point_in_assembly!("returned"),
+    "cmp dword ptr [rsp+8], 0",
+    "je 7f",
+    "cmp rdi, [rbx]",                // it has slept for long: were its arguments still the same
+    "jne geryon_unmade",             // when it was taken up again?
+    "cmp rsi, [rbx+8]",
+    "jne geryon_unmade",
+    "cmp rdx, [rbx+16]",
+    "jne geryon_unmade",
+    "cmp r10, [rbx+24]",
+    "jne geryon_unmade",
+    "cmp r8, [rbx+32]",
+    "jne geryon_unmade",
+    "cmp r9, [rbx+40]",
+    "jne geryon_unmade",
+    "7:",
+    check_unnoted!("gate_blocking"),
+    "mov gs:[{flight_result}], rax",
+    point_in_assembly!("call_noted"),
+    ".globl geryon_flight_returned",
+    "geryon_flight_returned:",
+    "shl dword ptr gs:[{flight}], 1",
+    point_in_assembly!("half_noted"),
+    "mov gs:[{flight_result} + 8], rax",
+    check_made!(),
+    "pop rdx",
+    "pop rdx",
+    "pop rbx",
+    "ret",
+    ".globl geryon_eintr",
+    "geryon_eintr:",
+    "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
+    "test dword ptr gs:[{flight}], {noted}",
+    "jnz geryon_unmade",
+    "mov gs:[{flight_result}], rax",
+    "mov gs:[{flight_result} + 8], rax",
+    "pop rdx",
+    "pop rdx",
+    "pop rbx",
+    "ret",
+    // ---- ends of threads and processes, and begins ---------------------------------------
+    at!(0x320),
+    ".globl geryon_unmade",
+    "geryon_unmade:",                // the `syscall` instruction was not executed, or another call
+    "ud2",
+    ".globl geryon_sigreturn",
+    "geryon_sigreturn:",             // extern "C" fn(user stack pointer) -> !
+    "mov qword ptr gs:[0x28], 0",
+    "mov rsp, rdi",
+    "mov eax, 15",
+    "syscall",
+    "ud2",
+    ".globl geryon_exit",
+    "geryon_exit:",                  // extern "C" fn(block, status) -> !: no stack after the store
+    "mov rdx, rdi",
+    "mov rdi, rsi",
+    "mov eax, 60",
+    "mov dword ptr [rdx+{free}], 1",
+    "syscall",
+    "ud2",
+    ".globl geryon_clone",
+    "geryon_clone:",                 // extern "C" fn(flags, stack, ptid, ctid, tls, block, frame)
+    "push r12",
+    "push r13",
+    "mov r12, r9",
+    "mov r13, [rsp+24]",
+    "mov r10, rcx",
+    "mov eax, 56",
+    "syscall",
+    "test rax, rax",
+    "jz 3f",
+    "pop r13",
+    "pop r12",
+    "ret",
+    "3:",                            // the new thread, on its agent stack
+    "wrgsbase r12",
+    "mov rsp, r13",
+    "mov rdi, r12",
+    "call geryon_thread_started",
+    "mov rsp, r13",
+    "jmp geryon_restore",
+    ".globl geryon_clone_end",
+    "geryon_clone_end:",
+    // ---- calls whose result is nobody's but the caller's ---------------------------------
+    at!(0x7c0),
+    ".globl geryon_syscall",
+    "geryon_syscall:",               // extern "C" fn(nr, a1, .., a6) -> result
+    come_in!(),
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov r10, r8",
+    "mov r8, r9",
+    "mov r9, [rsp+8]",
+    "bts rax, {unmade}",
+    checked_syscall!("geryon_syscall_call", "geryon_syscall_end"),
+    go_on_at!(0x8a0),
+    check_made!(),
+    "ret",
+    // ---- the same, with the result kept for a successor ----------------------------------
+    at!(0xdc0),
+    ".globl geryon_flight_syscall",
+    "geryon_flight_syscall:",
+    come_in!(),
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov r10, r8",
+    "mov r8, r9",
+    "mov r9, [rsp+8]",
+    "bts rax, {unmade}",
+    point_in_assembly!("fork_fails"),
+    note_gate!("gate_flight"),
+    checked_syscall!("geryon_flight_call", "geryon_flight_end"),
+    go_on_at!(0xea0),
+    point_in_assembly!("returned"),
+    check_unnoted!("gate_flight"),
+    "mov gs:[{flight_result}], rax",
+    point_in_assembly!("call_noted"),
+    ".globl geryon_flight_end_returned",
+    "geryon_flight_end_returned:",
+    "shl dword ptr gs:[{flight}], 1",
+    point_in_assembly!("half_noted"),
+    "mov gs:[{flight_result} + 8], rax",
+    check_made!(),
+    "ret",
+    at!(0x1000),
+    ".globl geryon_gate_end",
+    "geryon_gate_end:",
+    ".popsection",
+    returned = const FaultPoint::CallReturned as u32,
+    call_noted = const FaultPoint::CallNoted as u32,
+    half_noted = const FaultPoint::CallHalfNoted as u32,
+    halved = const FaultPoint::WriteHalved as u32,
+    interrupted = const FaultPoint::CallInterrupted as u32,
+    signal = const FaultPoint::SignalBeforeCall as u32,
+    fork_fails = const FaultPoint::ForkFails as u32,
+    unmade = const geryon_abi::outcome::UNMADE,
+    pending = const core::mem::offset_of!(Block, pending_count),
+    flight = const core::mem::offset_of!(Block, flight),
+    entered = const core::mem::offset_of!(Block, flight_entered),
+    gate_blocking = const flight::AT_BLOCKING,
+    gate_flight = const flight::AT_ANSWERING,
+    way_in = const WAY_IN,
+    noted = const !(flight::BEGUN | flight::FINISHING),
+    flight_result = const core::mem::offset_of!(Block, flight_result),
+    free = const core::mem::offset_of!(Block, free),
+);
