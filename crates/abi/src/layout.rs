@@ -32,11 +32,11 @@ pub const ABI_VERSION: u32 = 1;
 
 /// The agent's image (text, then data).
 pub const AGENT_BASE: u64 = 0x2fe5_0000_0000;
-/// The page of the image whose system calls the filter lets through: no address in it becomes one of other
-/// code when a bit is flipped.
+/// The pages of the image with its `syscall` instructions; of the first one the filter lets them pass. No
+/// address there becomes one of other code when a bit is flipped.
 pub const GATE_BASE: u64 = AGENT_BASE + 0xc0_0000;
-/// Bytes of that page.
-pub const GATE_BYTES: u64 = 0x1000;
+/// Bytes of those pages.
+pub const GATE_BYTES: u64 = 0x2000;
 /// [`Private`], one for each process, private memory.
 pub const PRIVATE_BASE: u64 = 0x2fe5_1000_0000;
 /// Bytes reserved for [`Private`].

@@ -1,10 +1,12 @@
 //! The agent's image: parsed once, laid out in a memfd that replicas map.
 
 use anyhow::{Context, Result};
-use geryon_abi::layout::{AGENT_BASE, GATE_BASE, GATE_BYTES};
+use geryon_abi::layout::{
+    AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, MAX_THREADS,
+};
 use geryon_abi::point::{FaultPoint, SECTION};
 use geryon_patch::AgentEntries;
-use geryon_tracee::{Gate, points};
+use geryon_tracee::{Gate, Regs, points};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,7 +18,7 @@ static BYTES: &[u8] = include_bytes!(env!("GERYON_AGENT_IMAGE"));
 
 /// What the monitor needs to know of the image.
 pub struct Image {
-    /// The memory image: from `AGENT_BASE` on, then the gate's page.
+    /// The memory image: from `AGENT_BASE` on, then the gate's pages.
     pub memfd: File,
     /// Bytes that are mapped read-only and executable; the rest is data.
     pub code: u64,
@@ -133,6 +135,25 @@ impl Image {
             || (GATE_BASE..GATE_BASE + GATE_BYTES).contains(&address)
     }
 
+    /// The block of a thread with these registers. A newborn thread still has its creator's GS; its own
+    /// block is where clone was told.
+    pub fn block_of(&self, regs: &Regs) -> Option<u64> {
+        let end = BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
+        let cloned = self.symbol("geryon_clone_done")..self.symbol("geryon_clone_end");
+        let block = match cloned.contains(&regs.rip) && regs.rax == 0 {
+            true => regs.r12,
+            false => regs.gs_base,
+        };
+        let is_block = (BLOCKS_BASE..end).contains(&block) && block.is_multiple_of(BLOCK_BYTES);
+        is_block.then_some(block)
+    }
+
+    /// The thread group of a thread with these registers.
+    pub fn slot_of(&self, regs: &Regs) -> Option<usize> {
+        self.block_of(regs)
+            .map(|b| ((b - BLOCKS_BASE) / BLOCK_BYTES) as usize)
+    }
+
     /// The nearest symbol below an address of the image.
     pub fn name_of(&self, address: u64) -> Option<&str> {
         self.symbols
@@ -183,22 +204,24 @@ mod tests {
         const NOP: u8 = 0x90;
         const HLT: u8 = 0xf4;
         let image = Image::load().expect("an image");
-        let mut page = vec![0; GATE_BYTES as usize];
+        let mut pages = vec![0; GATE_BYTES as usize];
         image
             .memfd
-            .read_exact_at(&mut page, image.len)
-            .expect("a page");
+            .read_exact_at(&mut pages, image.len)
+            .expect("the pages");
         for end in [
             "geryon_syscall_end",
             "geryon_blocking_end",
             "geryon_flight_end",
+            "geryon_clone_done",
+            "geryon_rpc_end",
         ] {
             let behind = image.symbol(end);
             for bit in 0..64 {
                 let to = behind ^ 1 << bit;
                 let Some(code) = to
                     .checked_sub(GATE_BASE)
-                    .and_then(|at| page.get(at as usize..))
+                    .and_then(|at| pages.get(at as usize..))
                 else {
                     assert!(!image.text().contains(&to), "{end}, bit {bit}");
                     continue;
@@ -211,5 +234,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_newborn_thread_is_not_its_creator() {
+        let image = Image::load().expect("an image");
+        let (creator, newborn) = (BLOCKS_BASE, BLOCKS_BASE + 3 * BLOCK_BYTES);
+        // SAFETY: plain numbers.
+        let mut regs: Regs = unsafe { std::mem::zeroed() };
+        (regs.gs_base, regs.r12) = (creator, newborn);
+        assert_eq!(image.slot_of(&regs), Some(0));
+        regs.rip = image.symbol("geryon_clone_done");
+        assert_eq!(image.slot_of(&regs), Some(3));
+        // The creator, and another one before its clone.
+        assert_eq!(image.slot_of(&Regs { rax: 77, ..regs }), Some(0));
+        regs.rip = image.symbol("geryon_clone");
+        assert_eq!(image.slot_of(&regs), Some(0));
+        regs.gs_base = creator + 8;
+        assert_eq!(image.slot_of(&regs), None);
     }
 }

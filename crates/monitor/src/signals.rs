@@ -134,18 +134,6 @@ fn signal_in(info: &[u64; 16]) -> Result<i32> {
     Ok(signal)
 }
 
-/// The block of the thread whose GS base is given.
-fn block_of(gs_base: u64) -> Option<u64> {
-    let end = BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
-    ((BLOCKS_BASE..end).contains(&gs_base) && gs_base.is_multiple_of(BLOCK_BYTES))
-        .then_some(gs_base)
-}
-
-/// The thread group of the thread whose GS base is given.
-pub fn slot_of(gs_base: u64) -> Option<u32> {
-    block_of(gs_base).map(|b| ((b - BLOCKS_BASE) / BLOCK_BYTES) as u32)
-}
-
 impl Monitor {
     /// A signal is about to reach a replica's thread.
     pub(crate) fn on_signal(&mut self, tid: Pid, signal: i32) -> Result<()> {
@@ -237,7 +225,7 @@ impl Monitor {
         let call = self.image.symbol("geryon_blocking_syscall");
         let end = self.image.symbol("geryon_blocking_end");
         let eintr = self.image.symbol("geryon_eintr");
-        let Some(block) = block_of(regs.gs_base) else {
+        let Some(block) = self.image.block_of(&regs) else {
             return Ok(tracee.resume(info[0] as i32)?);
         };
         let m = self.memory(pid)?;
@@ -399,7 +387,7 @@ impl Monitor {
     ) -> Result<()> {
         let tracee = Stopped(tid);
         let mut regs = tracee.regs()?;
-        let block = block_of(regs.gs_base);
+        let block = self.image.block_of(&regs);
         if self.image.contains(regs.rip) {
             let m = self.memory(pid)?;
             if let Some(b) = block {

@@ -2,7 +2,7 @@
 
 use crate::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;
-use geryon_abi::layout::{Block, PRIVATE_BASE, Private, rpc};
+use geryon_abi::layout::{Block, PRIVATE_BASE, Private};
 
 const _: () = assert!(core::mem::offset_of!(Block, frame) == 0x28);
 
@@ -100,22 +100,6 @@ global_asm!(
     "call geryon_first_turn",
     "mov rsp, gs:[0x28]",
     "jmp geryon_restore",
-    // ---- outside the gate: stops in the monitor --------------------------------------
-    ".globl geryon_rpc",
-    "geryon_rpc:",                   // extern "C" fn(nr, a, b, c) -> answer
-    "mov rax, rdi",
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "mov rdx, rcx",
-    "syscall",
-    "ret",
-    ".globl geryon_deliver",
-    "geryon_deliver:",               // extern "C" fn(frame, siginfo) -> !: SSE registers first
-    load_xmm!("rdi"),
-    "mov qword ptr gs:[0x28], 0",
-    "mov eax, {deliver}",
-    "syscall",                       // the monitor loads the rest from the frame
-    "ud2",
     // ---- hooks ---------------------------------------------------------------------------
     // What the agent leaves on the user's stack would differ between leader and follower, and
     // programs pass uninitialised bytes on: hooks run on the agent stack.
@@ -200,5 +184,4 @@ global_asm!(
     hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
     orig = const PRIVATE_BASE + core::mem::offset_of!(Private, orig) as u64,
     wipe = const WIPE_BYTES,
-    deliver = const rpc::DELIVER,
 );

@@ -1,13 +1,15 @@
-//! Assembly: the gate, whose system calls are the only ones that the filter lets through.
+//! Assembly: the gate, whose system calls are the only ones that the filter lets through, and what stops
+//! in the monitor.
 //!
-//! It has a page of its own, far from all other code (`geryon_abi::layout::GATE_BASE`): a thread that
+//! They have pages of their own, far from all other code (`geryon_abi::layout::GATE_BASE`): a thread that
 //! sleeps in a call stands behind a `syscall` instruction with the call's result to come in rax, and
 //! whichever one bit of its instruction pointer is flipped there, it goes on as if nothing had happened, or
 //! dies at once with that result in its registers, where a successor finds it. What is no code of the gate
 //! is `hlt`, which nobody may execute.
 
+use crate::xmm::load_xmm;
 use core::arch::global_asm;
-use geryon_abi::layout::{Block, flight};
+use geryon_abi::layout::{Block, flight, rpc};
 use geryon_abi::point::FaultPoint;
 
 /// Held by r11 from a gate's first instruction to its `syscall`; the flags, which the kernel leaves
@@ -172,7 +174,7 @@ global_asm!(
     "pop rdx",
     "pop rbx",
     "ret",
-    // ---- ends of threads and processes, and begins ---------------------------------------
+    // ---- ends, of handlers and of threads ------------------------------------------------
     at!(0x320),
     ".globl geryon_unmade",
     "geryon_unmade:",                // the `syscall` instruction was not executed, or another call
@@ -192,17 +194,23 @@ global_asm!(
     "mov dword ptr [rdx+{free}], 1",
     "syscall",
     "ud2",
+    // ---- births ----------------------------------------------------------------------------
+    at!(0x3e0),
     ".globl geryon_clone",
     "geryon_clone:",                 // extern "C" fn(flags, stack, ptid, ctid, tls, block, frame)
+    come_in!(),
     "push r12",
     "push r13",
     "mov r12, r9",
     "mov r13, [rsp+24]",
     "mov r10, rcx",
     "mov eax, 56",
-    "syscall",
+    "bts rax, {unmade}",
+    checked_syscall!("geryon_clone_call", "geryon_clone_done"),
+    go_on_at!(0x4a0),
     "test rax, rax",
     "jz 3f",
+    check_made!(),
     "pop r13",
     "pop r12",
     "ret",
@@ -263,7 +271,29 @@ global_asm!(
     at!(0x1000),
     ".globl geryon_gate_end",
     "geryon_gate_end:",
+    // ---- outside the gate: stops in the monitor ------------------------------------------
+    at!(0x16e0),
+    ".globl geryon_rpc",
+    "geryon_rpc:",                   // extern "C" fn(nr, a, b, c) -> answer
+    come_in!(),
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    checked_syscall!("geryon_rpc_call", "geryon_rpc_end"),
+    go_on_at!(0x17a0),
+    "ret",
+    at!(0x1900),
+    ".globl geryon_deliver",
+    "geryon_deliver:",               // extern "C" fn(frame, siginfo) -> !: SSE registers first
+    load_xmm!("rdi"),
+    "mov qword ptr gs:[0x28], 0",
+    "mov eax, {deliver}",
+    "syscall",                       // the monitor loads the rest from the frame
+    "ud2",
+    at!(0x2000),
     ".popsection",
+    deliver = const rpc::DELIVER,
     returned = const FaultPoint::CallReturned as u32,
     call_noted = const FaultPoint::CallNoted as u32,
     half_noted = const FaultPoint::CallHalfNoted as u32,

@@ -1,10 +1,8 @@
 //! Stopping all threads of a process for a moment, wherever they are, and letting them go again.
 
 use crate::block_field;
-use crate::signals::slot_of;
 use crate::state::Monitor;
 use anyhow::Result;
-use geryon_abi::layout::block_address;
 use geryon_tracee::{Event, Pid, Stop, Stopped, await_report, poll_for};
 use std::time::{Duration, Instant};
 
@@ -75,16 +73,14 @@ impl Monitor {
         {
             return;
         }
+        let block = |t: &Pid| self.image.block_of(&Stopped(*t).regs().ok()?);
+        let blocks: Vec<u64> = halted.iter().filter_map(block).collect();
         let Ok(memory) = self.memory(pid) else {
             return;
         };
-        for t in halted {
-            let block = Stopped(*t).regs().ok().and_then(|r| slot_of(r.gs_base));
-            if let Some(slot) = block {
-                let at = block_address(slot as usize) + block_field!(halted);
-                // One that is gone needs it no more.
-                let _ = memory.write(at, &1u32.to_le_bytes());
-            }
+        for block in blocks {
+            // One that is gone needs it no more.
+            let _ = memory.write(block + block_field!(halted), &1u32.to_le_bytes());
         }
     }
 

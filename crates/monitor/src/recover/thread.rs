@@ -4,7 +4,6 @@ use super::demote;
 use crate::block_field;
 use crate::image::Image;
 use anyhow::{Result, bail};
-use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, MAX_THREADS};
 use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, robust_list, settle};
 
 /// Where in a block's stack area nothing lies as long as its thread does not run.
@@ -39,15 +38,10 @@ impl State {
     ) -> Result<Result<State, String>> {
         let t = Stopped(tid);
         let regs = t.regs()?;
-        // A newborn thread still has its creator's GS; its own block is where clone was told.
-        let clone = image.symbol("geryon_clone")..image.symbol("geryon_clone_end");
-        let block = if clone.contains(&regs.rip) && regs.rax == 0 {
-            regs.r12
-        } else {
-            regs.gs_base
+        let Some(block) = image.block_of(&regs) else {
+            return Ok(Err("a thread has no block yet".into()));
         };
-        let blocks = BLOCKS_BASE..BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
-        if !blocks.contains(&block) || memory.word(block + block_field!(this))? != block {
+        if memory.word(block + block_field!(this))? != block {
             return Ok(Err("a thread has no block yet".into()));
         }
         if memory.word(block + block_field!(publishing))? as u32 != 0 {

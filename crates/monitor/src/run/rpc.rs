@@ -3,7 +3,6 @@
 
 use crate::code::{self, Target};
 use crate::maps::AddressSpace;
-use crate::signals::slot_of;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
 use geryon_abi::layout::rpc;
@@ -57,7 +56,10 @@ impl Monitor {
                 0
             }
             rpc::EXEC => 0,
-            rpc::INHERIT => self.inherit(pid, slot_of(regs.gs_base), regs.rdi, regs.rsi)?,
+            rpc::INHERIT => {
+                let slot = self.image.slot_of(&regs).map(|s| s as u32);
+                self.inherit(pid, slot, regs.rdi, regs.rsi)?
+            }
             rpc::DESCRIPTORS => self.descriptors(pid, regs.rdi, regs.rsi, regs.rdx)?,
             rpc::KILLS => {
                 self.announce_kill(pid, regs.rdi, regs.rsi);

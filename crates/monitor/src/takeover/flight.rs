@@ -6,10 +6,7 @@ use crate::block_field;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{
-    BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, MAX_PENDING, MAX_THREADS, block_address,
-    flight,
-};
+use geryon_abi::layout::{GATE_BASE, GATE_BYTES, MAX_PENDING, block_address, flight};
 use geryon_tracee::{Pid, RemoteMemory};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
@@ -58,11 +55,9 @@ impl Monitor {
             text: self.image.text(),
         };
         for regs in t.bodies.values() {
-            let at = regs.gs_base.wrapping_sub(BLOCKS_BASE);
-            let slot = (at / BLOCK_BYTES) as usize;
-            if slot >= MAX_THREADS || at % BLOCK_BYTES != 0 {
+            let Some(slot) = self.image.slot_of(regs) else {
                 continue;
-            }
+            };
             let ring = g.segment.ring(slot);
             let word = |field: u64| memory.word(block_address(slot) + field).unwrap_or(0);
             let noted = Noted {
