@@ -44,8 +44,8 @@ const BEYOND: &str = "waits behind the end of the log";
 /// What is said of a replica that uses processor time and comes to nothing.
 const ENDLESS: &str = "computes without end where the others went on";
 
-/// A thread that is found asleep in a wrong call so often is.
-const WRONG_ROUNDS: u32 = 2;
+/// A thread that is found asleep so often where nobody will wake it is there.
+const ASTRAY_ROUNDS: u32 = 2;
 
 /// Groups without a leader in which all sleep for so long do not come to have one.
 const IDLE_ROUNDS: u32 = 30;
@@ -61,6 +61,9 @@ pub struct Watch {
     strays: HashMap<GroupId, (Stray, u32)>,
     /// How often a process's lines in the log had to be put right.
     lines: HashMap<Pid, u32>,
+    /// For how many rounds a thread of a process has slept where nobody will wake it, whatever the others
+    /// do meanwhile.
+    astray: HashMap<Pid, u32>,
     /// For how many rounds all have slept in a group without a leader.
     idle_takeovers: HashMap<GroupId, u32>,
 }
@@ -77,12 +80,17 @@ struct Seen {
     rested: Rested,
     /// For how many rounds all its threads have waited for a turn that none of them has.
     starved: u32,
-    /// For how many rounds a thread of it has slept in another call than it was to make.
-    wrong: u32,
-    /// For how many rounds a thread has waited behind the end of the log.
-    beyond: u32,
     /// For how many rounds what a thread waits for has been there, and the processor time used before.
     deaf: (u32, u64),
+}
+
+impl Watch {
+    /// One more round. Does it sleep there indeed?
+    fn is_astray(&mut self, pid: Pid, found: bool) -> bool {
+        let rounds = self.astray.entry(pid).or_insert(0);
+        *rounds = if found { *rounds + 1 } else { 0 };
+        *rounds >= ASTRAY_ROUNDS
+    }
 }
 
 impl Seen {
@@ -93,8 +101,6 @@ impl Seen {
             ticks,
             rested: Rested::default(),
             starved: 0,
-            wrong: 0,
-            beyond: 0,
             deaf: (0, ticks),
         }
     }
@@ -197,6 +203,9 @@ impl Monitor {
         self.end_orphans();
         let processes = &self.processes;
         self.watch.seen.retain(|pid, _| processes.contains_key(pid));
+        self.watch
+            .astray
+            .retain(|pid, _| processes.contains_key(pid));
         self.watch
             .lines
             .retain(|pid, _| processes.contains_key(pid));
@@ -312,6 +321,12 @@ impl Monitor {
             // No follower has read what is not written.
             let is_beyond = |v: &View| v.waiting == wait::RECORD && v.pos > head(v);
             let beyond = views.iter().any(is_beyond);
+            let judged = g.reports.iter().any(|r| r.replica == replica)
+                || g.crashes.iter().any(|c| c.replica == replica);
+            if self.watch.is_astray(pid, beyond) && !judged {
+                self.stuck(id, replica, BEYOND);
+                return;
+            }
             let seen = self
                 .watch
                 .seen
@@ -337,13 +352,6 @@ impl Monitor {
                 .iter()
                 .any(|v| matches!(v.waiting, wait::TURN | wait::VALUE));
             let behind = views.iter().any(&has_record);
-            let judged = g.reports.iter().any(|r| r.replica == replica)
-                || g.crashes.iter().any(|c| c.replica == replica);
-            seen.beyond = if beyond { seen.beyond + 1 } else { 0 };
-            if seen.beyond >= WRONG_ROUNDS && !judged {
-                self.stuck(id, replica, BEYOND);
-                return;
-            }
             if let Some(what) = rested
                 && (behind || gone.is_some())
                 && !judged
@@ -424,6 +432,9 @@ impl Monitor {
         let waited_for = lead.iter().any(|v| v.waiting == wait::NONE && ahead(v));
         let events = lead.iter().map(|v| v.events).sum();
         let judged = g.crashes.iter().any(|c| c.replica == g.leader);
+        if self.watch.is_astray(leader, wrong) && !judged {
+            return Some(WRONG);
+        }
         let seen = self
             .watch
             .seen
@@ -442,10 +453,6 @@ impl Monitor {
         if seen.overlooks(deaf, ticks) {
             return Some(BLIND);
         }
-        seen.wrong = if wrong { seen.wrong + 1 } else { 0 };
-        if seen.wrong >= WRONG_ROUNDS {
-            return Some(WRONG);
-        }
         // Whoever has the turn runs, or waits for something else.
         let none_has_it = lead.iter().any(|v| v.waiting == wait::TURN)
             && lead
@@ -459,7 +466,6 @@ impl Monitor {
             *seen = Seen {
                 rested: seen.rested,
                 starved: seen.starved,
-                wrong: seen.wrong,
                 deaf: seen.deaf,
                 ..Seen::now(events, ticks)
             };

@@ -99,7 +99,8 @@ impl Monitor {
                     unclear = Some(nr);
                     continue;
                 };
-                match spoilt::result(row, &asked, &seen, at.rax) {
+                let at_once = spoilt::is_made_at_once(row, &asked, t.pid);
+                match spoilt::result(row, &asked, &seen, at.rax, at_once) {
                     Ok(result) => returned = result,
                     Err(spoilt::Lost) => lost = Some(row.name),
                 }

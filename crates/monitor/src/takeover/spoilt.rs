@@ -1,15 +1,27 @@
 //! A call of the lost leader that slept, and returned with other argument registers than it began with:
 //! the kernel may have taken it up again with them. What it has taken from a pipe is taken.
 
+use super::undo::{descriptor_of, is_file};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Kind, Len, Row};
+use geryon_tracee::Pid;
 
 /// Neither as it was asked for, nor to be made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lost;
 
+/// Does the kernel make this call without sleeping in a way that a stop ends? Then what has changed since
+/// has changed behind it. (A file's reads wait for its device only.)
+pub(super) fn is_made_at_once(row: &Row, asked: &[u64; 6], pid: Pid) -> bool {
+    /// fcntl, flock: locks.
+    const WAIT_FOR_OTHERS: [u16; 2] = [72, 73];
+    row.args[0].kind == Kind::Fd
+        && !WAIT_FOR_OTHERS.contains(&row.nr)
+        && descriptor_of(pid, asked[0] as i32).is_some_and(|fd| is_file(&fd))
+}
+
 /// The result of a call that was begun with the arguments `asked` and found with `seen`, if it is as good
-/// as the one that was asked for; None: it is as good as not made.
+/// as the one that was asked for; None: it is as good as not made. `at_once`: see [`is_made_at_once`].
 ///
 /// # Errors
 /// It has taken what nobody can give back.
@@ -18,6 +30,7 @@ pub(super) fn result(
     asked: &[u64; 6],
     seen: &[u64; 6],
     result: i64,
+    at_once: bool,
 ) -> Result<Option<i64>, Lost> {
     /// wait4, waitid: the child is known.
     const WAITS: [u16; 2] = [61, 247];
@@ -35,6 +48,7 @@ pub(super) fn result(
     match first {
         // The kernel looks at none of those that changed.
         None => Ok(Some(result)),
+        Some(_) if at_once => Ok(Some(result)),
         Some(_) if WAITS.contains(&row.nr) || !changes(row, seen, result) => Ok(None),
         // The end of a file.
         Some(_) if room.is_some() && result == 0 => Ok(None),
@@ -49,6 +63,7 @@ pub(super) fn result(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     const ASKED: [u64; 6] = [3, 0x7000, 100, 0, 0, 0];
 
@@ -60,7 +75,31 @@ mod tests {
             &ASKED,
             &seen,
             result,
+            false,
         )
+    }
+
+    #[test]
+    fn what_was_made_at_once_was_made_as_asked() {
+        let row = geryon_abi::table::row(0).expect("a row");
+        let seen = [3, 0, 100, 0, 0, 0];
+        assert_eq!(super::result(row, &ASKED, &seen, 20, false), Err(Lost));
+        assert_eq!(super::result(row, &ASKED, &seen, 20, true), Ok(Some(20)));
+    }
+
+    #[test]
+    fn a_file_answers_at_once_and_a_pipe_does_not() {
+        let own = std::process::id() as Pid;
+        let (reader, _writer) = std::io::pipe().expect("a pipe");
+        let file = std::fs::File::open("/proc/self/exe").expect("a file");
+        let at_once = |nr: u64, fd: i32| {
+            let row = geryon_abi::table::row(nr).expect("a row");
+            is_made_at_once(row, &[fd as u64, 0, 0, 0, 0, 0], own)
+        };
+        assert!(at_once(0, file.as_raw_fd()));
+        assert!(!at_once(0, reader.as_raw_fd()));
+        // fcntl
+        assert!(!at_once(72, file.as_raw_fd()));
     }
 
     #[test]

@@ -183,26 +183,38 @@ fn seek(pid: Pid, note: &Taken, offset: i64, whence: i32) -> Result<(), String> 
         )
     };
     let fd = descriptor_of(pid, note.first as i32).ok_or_else(cannot)?;
-    // SAFETY: fstat fills the structure that it is given.
-    let status = unsafe {
-        let mut s: libc::stat = std::mem::zeroed();
-        (libc::fstat(fd.as_raw_fd(), &mut s) == 0).then_some(s)
+    if is_file(&fd) {
+        // SAFETY: a plain call.
+        let to = unsafe { libc::lseek(fd.as_raw_fd(), offset, whence) };
+        return if to < 0 { Err(cannot()) } else { Ok(()) };
     }
-    .ok_or_else(cannot)?;
-    match status.st_mode & libc::S_IFMT {
-        libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => {
-            // SAFETY: a plain call.
-            let to = unsafe { libc::lseek(fd.as_raw_fd(), offset, whence) };
-            if to < 0 { Err(cannot()) } else { Ok(()) }
-        }
+    match status(&fd) {
         // /dev/null, zero and random: what was read is not missing.
-        libc::S_IFCHR if libc::major(status.st_rdev) == 1 => Ok(()),
+        Some(s) if is(&s, libc::S_IFCHR) && libc::major(s.st_rdev) == 1 => Ok(()),
         _ => Err(cannot()),
     }
 }
 
+fn status(fd: &OwnedFd) -> Option<libc::stat> {
+    // SAFETY: fstat fills the structure that it is given.
+    unsafe {
+        let mut s: libc::stat = std::mem::zeroed();
+        (libc::fstat(fd.as_raw_fd(), &mut s) == 0).then_some(s)
+    }
+}
+
+fn is(status: &libc::stat, kind: libc::mode_t) -> bool {
+    status.st_mode & libc::S_IFMT == kind
+}
+
+/// Something with an offset, whose bytes stay where they are when they are read.
+pub(super) fn is_file(fd: &OwnedFd) -> bool {
+    const FILES: [libc::mode_t; 3] = [libc::S_IFREG, libc::S_IFDIR, libc::S_IFBLK];
+    status(fd).is_some_and(|s| FILES.iter().any(|k| is(&s, *k)))
+}
+
 /// A descriptor of another process.
-fn descriptor_of(pid: Pid, fd: i32) -> Option<OwnedFd> {
+pub(super) fn descriptor_of(pid: Pid, fd: i32) -> Option<OwnedFd> {
     // SAFETY: both calls make a descriptor, or fail; what they make is owned here alone.
     unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
