@@ -76,8 +76,9 @@ fn way(point: FaultPoint) -> Way {
         P::SignalUnlogged | P::SignalQueued | P::SignalRead => Way { most: 3, ..USUAL },
         P::LeaderSleepy | P::FollowerSleepy => Way { most: 2, ..USUAL },
         P::PromotionBegun | P::PromotionPrepared => behind(&["rendezvous-confirmed:9"]),
-        // (A call that only looks is made again: not every one is a legacy.)
-        P::LegacyTaken => behind(&["call-unlogged:30", "call-unlogged:60", "record-torn:90"]),
+        // (A call that only looks is made again: this one maps a library. And no other loss behind it: it
+        // might be the last replica's.)
+        P::LegacyTaken => behind(&["call-unlogged:34:0"]),
         P::OpenFails | P::SegmentUnmapped | P::MemfdFails => Way {
             most: 3,
             may_stop: true,
