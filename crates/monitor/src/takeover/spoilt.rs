@@ -83,8 +83,8 @@ mod tests {
     fn what_was_made_at_once_was_made_as_asked() {
         let row = geryon_abi::table::row(0).expect("a row");
         let seen = [3, 0, 100, 0, 0, 0];
-        assert_eq!(super::result(row, &ASKED, &seen, 20, false), Err(Lost));
-        assert_eq!(super::result(row, &ASKED, &seen, 20, true), Ok(Some(20)));
+        assert_eq!(result(row, &ASKED, &seen, 20, false), Err(Lost));
+        assert_eq!(result(row, &ASKED, &seen, 20, true), Ok(Some(20)));
     }
 
     #[test]
