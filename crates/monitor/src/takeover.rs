@@ -14,6 +14,7 @@
 mod begun;
 mod children;
 mod cut;
+mod ends;
 mod flight;
 mod quiet;
 mod spoilt;
@@ -22,8 +23,7 @@ mod undo;
 pub use children::Ended;
 
 use crate::journal::Event;
-use crate::options::OnDivergence;
-use crate::state::{End, Group, GroupId, Member, Monitor, Process};
+use crate::state::{Group, GroupId, Monitor, Process};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
@@ -83,108 +83,11 @@ impl Monitor {
         self.groups.values().any(|g| g.takeover.is_some())
     }
 
-    /// A thread is about to end.
-    pub(crate) fn on_exit(&mut self, tid: Pid) -> Result<()> {
-        let Some(thread) = self.threads.get_mut(&tid) else {
-            return Ok(());
-        };
-        thread.ends = true;
-        let pid = thread.pid;
-        let tracee = Stopped(tid);
-        if let Some(body) = self.body(pid) {
-            let regs = tracee.regs()?;
-            self.groups
-                .get_mut(&body)
-                .and_then(|g| g.takeover.as_mut())
-                .map(|t| t.bodies.insert(tid, regs));
-            return Ok(());
-        }
-        let killed = tracee.event_message()? as i32 & 0x7f;
-        if killed != 0 {
-            self.note_dying(pid);
-            self.newborn_dies(pid, killed);
-        }
-        let member = self.membership(pid).filter(|(id, replica)| {
-            let members = self.groups.get(id).map(|g| &g.members);
-            members.is_some_and(|m| m[*replica].pid == Some(pid))
-        });
-        if killed != 0
-            && let Some((id, replica)) = member
-            && !self.ends(id)
-            && self.outcome.is_none()
-            && self.options.on_divergence != OnDivergence::Stop
-        {
-            if !self.leads(id, replica) {
-                // Its memory is freed yet, which may take long: nobody is to wait for that.
-                if self.processes[&pid].guest.is_none() {
-                    self.lost(id, replica, End::Killed(killed));
-                }
-                return Ok(tracee.let_end()?);
-            }
-            if !self.has_survivors(id) && !self.is_confirmed_exit(id, pid) {
-                return Ok(tracee.let_end()?);
-            }
-            self.lost(id, replica, End::Killed(killed));
-            let regs = tracee.regs()?;
-            if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
-                t.bodies.insert(tid, regs);
-                return Ok(());
-            }
-        }
-        self.count_events(tid);
-        Ok(tracee.let_end()?)
-    }
-
     /// Does the one who is to lead a group still follow? What it says of the log is said of its former
     /// leader then.
     pub(crate) fn is_replaying(&self, id: GroupId) -> bool {
         let takeover = self.groups.get(&id).and_then(|g| g.takeover.as_ref());
         takeover.is_some_and(|t| t.stage != Stage::Asked)
-    }
-
-    /// The group whose former leader this process is.
-    fn body(&self, pid: Pid) -> Option<GroupId> {
-        let is = |t: &Takeover| t.pid == pid;
-        let found = self
-            .groups
-            .iter()
-            .find(|(_, g)| g.takeover.as_ref().is_some_and(is));
-        found.map(|(id, _)| *id)
-    }
-
-    /// The leader was killed when all its followers had ended by themselves already: the program's
-    /// process has ended as they did. The leader is lost nevertheless, if somebody waits for its process:
-    /// that one would be told of the kill.
-    fn is_confirmed_exit(&mut self, id: GroupId, pid: Pid) -> bool {
-        let Some(end) = self.confirmed_exit(id) else {
-            return false;
-        };
-        if pid == self.root {
-            self.outcome.get_or_insert(end.into());
-        }
-        pid != self.root
-    }
-
-    /// How the leader's process is to end, if its followers have come to their ends before it.
-    pub(crate) fn confirmed_exit(&self, id: GroupId) -> Option<End> {
-        let g = self.groups.get(&id)?;
-        let mut ends = g.members.iter().enumerate().filter_map(|(r, m)| {
-            let end = m.end.filter(|e| matches!(e, End::Exited(_)))?;
-            (r != g.leader && !self.is_dropped(r)).then_some(end)
-        });
-        ends.next().filter(|_| g.followers().next().is_none())
-    }
-
-    /// Could somebody lead in the leader's place, now or as soon as it is born?
-    pub(crate) fn has_survivors(&self, id: GroupId) -> bool {
-        let Some(g) = self.groups.get(&id) else {
-            return false;
-        };
-        let alive = g.segment.header().alive.load(Ordering::SeqCst);
-        let comes = |(r, m): (usize, &Member)| {
-            r != g.leader && alive & (1 << r) != 0 && m.end.is_none() && !self.is_dropped(r)
-        };
-        g.followers().next().is_some() || g.members.iter().enumerate().any(comes)
     }
 
     /// The replica leads no more: it is taken out of the run, and a follower takes its place in every

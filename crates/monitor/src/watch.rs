@@ -13,7 +13,7 @@ use anyhow::Result;
 pub(crate) use asleep::Rest;
 use asleep::Rested;
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, wait};
-use geryon_tracee::Pid;
+use geryon_tracee::{Pid, cpu_ticks};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -145,15 +145,6 @@ pub struct View {
     pub last: [u64; 16],
     /// Host thread id.
     pub tid: Pid,
-}
-
-/// Processor time of a process in clock ticks.
-pub fn cpu_ticks(pid: Pid) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let rest = text.rsplit_once(')').map_or("", |r| r.1);
-    let f: Vec<&str> = rest.split_whitespace().collect();
-    let get = |i: usize| f.get(i).and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
-    get(11) + get(12)
 }
 
 impl Monitor {

@@ -7,8 +7,6 @@ use std::io::{Error, Result};
 /// Masks for so many cores are enough for every kernel.
 const MASK_WORDS: usize = 128;
 const WORD_BITS: usize = u64::BITS as usize;
-/// Place of the core in /proc/PID/stat, behind the name; see proc(5), field 39.
-const STAT_CORE: usize = 36;
 
 /// The cores that a thread (0: this one) may run on.
 ///
@@ -56,16 +54,10 @@ pub fn set_affinity(tid: Pid, cores: &BTreeSet<usize>) -> Result<()> {
     Ok(())
 }
 
-/// The core that a thread runs on, or ran on last; None when it is gone.
-pub fn core_of(tid: Pid) -> Option<usize> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
-    let (_, rest) = text.rsplit_once(") ")?;
-    rest.split_whitespace().nth(STAT_CORE)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core_of;
 
     #[test]
     fn a_thread_runs_where_it_may() {

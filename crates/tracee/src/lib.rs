@@ -8,13 +8,15 @@ mod extended;
 mod filter;
 mod memory;
 pub mod points;
+mod stat;
 mod stop;
 
-pub use affinity::{affinity, core_of, set_affinity};
+pub use affinity::{affinity, set_affinity};
 pub use breakpoint::is_breakpoint;
 pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
+pub use stat::{core_of, cpu_ticks, state};
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 
 use geryon_abi::point::FaultPoint;

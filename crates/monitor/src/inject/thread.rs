@@ -65,8 +65,8 @@ impl Monitor {
 
     /// Is what is to be hit the kernel's at this moment? What a thread's rax holds while it is in a call
     /// is overwritten with the result, and until it has made a step behind it that is what the kernel
-    /// says: outside of what replicas can check. So is what the call has written to memory. And a stop takes a thread out of its call, to where no
-    /// other ever stands that has begun it: it is about to go back.
+    /// says: outside of what replicas can check. So is what the call has written to memory. And a stop takes
+    /// a thread out of its call, to where no other ever stands that has begun it: it is about to go back.
     pub(super) fn is_kernels(&mut self, tid: Pid, pid: Pid, target: &Target) -> Result<bool> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let goes_on = matches!(target, Target::Ip { .. } | Target::Skip);

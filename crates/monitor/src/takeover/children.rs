@@ -4,7 +4,7 @@
 use crate::state::{End, Group, GroupId, Monitor, Name};
 use anyhow::Result;
 use geryon_abi::layout::Reap;
-use geryon_tracee::{Pid, kill};
+use geryon_tracee::{Pid, kill, state};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
@@ -194,9 +194,7 @@ fn look_again(g: &Group) {
 }
 
 fn is_zombie(pid: Pid) -> bool {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    text.rsplit_once(") ")
-        .is_some_and(|(_, rest)| rest.starts_with('Z'))
+    state(pid) == Some('Z')
 }
 
 #[cfg(test)]

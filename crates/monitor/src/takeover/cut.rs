@@ -10,7 +10,7 @@ use crate::segment::Segment;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, block_address, wait};
-use geryon_tracee::{Pid, RemoteMemory, Stopped};
+use geryon_tracee::{Pid, RemoteMemory, Stopped, state};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
@@ -152,7 +152,5 @@ impl Monitor {
 
 /// Does the thread sleep in the kernel?
 fn sleeps(tid: Pid) -> bool {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
-    text.rsplit_once(") ")
-        .is_some_and(|(_, rest)| rest.starts_with(['S', 't']))
+    matches!(state(tid), Some('S' | 't'))
 }

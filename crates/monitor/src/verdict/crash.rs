@@ -257,7 +257,7 @@ impl Monitor {
         let ticks = g
             .living()
             .filter(|(r, _)| !crashed.contains(r))
-            .map(|(_, p)| crate::watch::cpu_ticks(p))
+            .map(|(_, p)| geryon_tracee::cpu_ticks(p))
             .sum();
         let Some(first) = g.crashes.first_mut() else {
             return false;

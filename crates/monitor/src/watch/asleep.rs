@@ -4,7 +4,7 @@
 
 use super::{Monitor, ROUND};
 use crate::state::GroupId;
-use geryon_tracee::Pid;
+use geryon_tracee::{Pid, state};
 use std::time::Duration;
 
 /// Threads that stand still by a debugger's means, which is the monitor's, do not wake up.
@@ -94,12 +94,6 @@ impl Monitor {
     }
 }
 
-/// A thread's state as /proc has it.
-fn state(tid: Pid) -> Option<char> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
-    text.rsplit_once(") ")?.1.chars().next()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,14 +127,5 @@ mod tests {
             assert_eq!(rested.add(Rest::Asleep, true), None);
         }
         assert!(rested.add(Rest::Asleep, true).is_some());
-    }
-
-    #[test]
-    fn states_are_read() {
-        assert_eq!(
-            state(std::process::id() as Pid).map(|s| "RS".contains(s)),
-            Some(true)
-        );
-        assert_eq!(state(-1), None);
     }
 }

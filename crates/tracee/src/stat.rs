@@ -1,0 +1,59 @@
+//! What /proc/PID/stat says of a process or thread.
+
+use crate::Pid;
+
+/// Fields of proc_pid_stat(5), counted from the state on.
+const UTIME: usize = 11;
+const STIME: usize = 12;
+const CORE: usize = 36;
+
+/// The fields from the state on; the name before them may hold anything.
+fn fields(stat: &str) -> impl Iterator<Item = &str> {
+    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    rest.split_whitespace()
+}
+
+fn of(tid: Pid) -> String {
+    std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default()
+}
+
+/// The letter of a thread's state; None when it is gone.
+pub fn state(tid: Pid) -> Option<char> {
+    fields(&of(tid)).next()?.chars().next()
+}
+
+/// The core that a thread runs on, or ran on last; None when it is gone.
+pub fn core_of(tid: Pid) -> Option<usize> {
+    fields(&of(tid)).nth(CORE)?.parse().ok()
+}
+
+/// Processor time that a process has used, in clock ticks; 0 when it is gone.
+pub fn cpu_ticks(pid: Pid) -> u64 {
+    let text = of(pid);
+    let field = |i: usize| fields(&text).nth(i).and_then(|v| v.parse::<u64>().ok());
+    field(UTIME).unwrap_or(0) + field(STIME).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "42 (a) R (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 \
+                        23 24 25 26 27 28 29 30 31 32 33 34 35 3 37";
+
+    #[test]
+    fn a_name_may_look_like_the_rest() {
+        assert_eq!(fields(LINE).next(), Some("S"));
+        assert_eq!(fields(LINE).nth(UTIME), Some("11"));
+        assert_eq!(fields(LINE).nth(CORE), Some("3"));
+        assert_eq!(fields("").next(), None);
+    }
+
+    #[test]
+    fn who_is_there_has_a_state_and_a_core() {
+        let own = std::process::id() as Pid;
+        assert!(state(own).is_some_and(|s| "RS".contains(s)));
+        assert!(core_of(own).is_some());
+        assert_eq!((state(-1), core_of(-1), cpu_ticks(-1)), (None, None, 0));
+    }
+}
