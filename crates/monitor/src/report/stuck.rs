@@ -1,5 +1,5 @@
-//! What is said of a replica that makes no progress: what each of its threads, and the leader's,
-//! waits for.
+//! What is said of a replica that makes no progress: what each of its threads, and the leader's (of the
+//! leader itself: a follower's), waits for.
 
 use super::words::{last_event, waiting};
 use crate::state::{GroupId, Monitor};
@@ -16,10 +16,18 @@ impl Monitor {
     ) -> Option<String> {
         let g = self.groups.get(&id)?;
         let (pid, leader) = (g.members[replica].pid?, g.leader_pid());
+        let follower = g.followers().next();
         let mut text = format!("geryon: divergence: replica {} {what}\n", replica + 1);
         text.push_str(&self.threads_text("thread group", pid));
-        if let Some(l) = leader {
-            text.push_str(&self.threads_text("leader's thread group", l));
+        match (leader, follower) {
+            (Some(l), _) if l != pid => {
+                text.push_str(&self.threads_text("leader's thread group", l));
+            }
+            (_, Some((r, f))) => {
+                let whose = format!("replica {}'s thread group", r + 1);
+                text.push_str(&self.threads_text(&whose, f));
+            }
+            _ => {}
         }
         if what.starts_with("waits") {
             text.push_str("geryon:   likely cause: a race in the program that no lock orders (plain loads and stores)\n");
