@@ -38,6 +38,11 @@ pub mod kind {
     /// The thread's turn comes (serial order): low = number; slot and position of the thread that
     /// had the turn before follow.
     pub const TURN: u8 = 14;
+
+    /// Is there such a kind?
+    pub const fn exists(kind: u8) -> bool {
+        matches!(kind, CALL..=TURN)
+    }
 }
 
 /// Put together the first word of a record.

@@ -18,7 +18,7 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
 use geryon_abi::outcome::{self, NOTHING, is_plausible};
 use geryon_abi::record::{kind, kind_of, word};
-use geryon_abi::row::Row;
+use geryon_abi::row::{Class, Row};
 
 /// Bits of a completion record's detail.
 pub mod after {
@@ -416,10 +416,13 @@ pub fn complete(
         put(b, d);
     }
     put(b, shown as u64);
+    let under_way = b.flight.load(Ordering::Relaxed) != flight::NONE;
+    if under_way && detail == 0 && !is_as_noted(b, row) {
+        broken();
+    }
     point!(RecordTorn);
     if detail & after::RESTART == 0 {
         let written = marshal::send(b, row, &frame.args(), first, shown, before);
-        let under_way = b.flight.load(Ordering::Relaxed) != flight::NONE;
         if under_way && b.flight_written != 0 && b.flight_written != written {
             // It has changed since the call has written it: the others must not be told.
             broken();
@@ -432,6 +435,12 @@ pub fn complete(
     }
     remember(b, first);
     settle(b, frame, row.nr, shown, detail);
+}
+
+/// Leader: is the log's last word the result that the gate has noted? A register has held it since.
+fn is_as_noted(b: Here, row: &Row) -> bool {
+    let is_kernels = row.class != Class::Lifecycle && !ids::is_shown(row);
+    !is_kernels || outcome::noted(b.flight_result) == Ok(Some(word_at(b, b.pos - 1) as i64))
 }
 
 /// Leader: the record of a call is whole: let it be seen.

@@ -81,6 +81,11 @@ pub fn shown(row: &Row, result: i64) -> i64 {
     }
 }
 
+/// Are this call's results shown translated?
+pub fn is_shown(row: &Row) -> bool {
+    matches!(row.nr, GETPID | GETTID | SET_TID_ADDRESS | GETPPID)
+}
+
 #[cold]
 fn show(row: &Row, result: i64) -> i64 {
     match row.nr {

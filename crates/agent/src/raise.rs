@@ -7,6 +7,7 @@ use crate::compare::same_kind;
 use crate::gate::{guarded, real, rpc, rpc_on_user_stack};
 use crate::log::{get, publish, put, remember};
 use crate::state::{Here, block, leads};
+use crate::stop::broken;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{Interruption, MAX_INTERRUPTIONS, MAX_PENDING, Siginfo, rpc as number};
@@ -15,6 +16,7 @@ use geryon_abi::row::Row;
 
 const NR_RT_SIGACTION: u64 = 13;
 const NR_RT_SIGPROCMASK: u64 = 14;
+const LAST_SIGNAL: u32 = 64;
 const SIG_SETMASK: u64 = 2;
 const SA_RESTART: u64 = 0x1000_0000;
 
@@ -72,6 +74,10 @@ fn lead(b: Here, frame: &mut Frame) -> ! {
 /// Leader: log the oldest queued signal.
 fn take_queued(b: Here) -> Siginfo {
     let info = b.pending[0];
+    if !pending(b) || !(1..=LAST_SIGNAL).contains(&(info.0[0] as u32)) {
+        // It has come here by a fault: what is logged all others believe.
+        broken();
+    }
     crate::timer::rang(info.0[0] as u32);
     for w in info.0 {
         put(b, w);

@@ -63,6 +63,8 @@ pub struct Takeover {
     rest: Vec<(u32, u64)>,
     /// Where the log was cut off, by thread group.
     cuts: HashMap<u32, u64>,
+    /// Survivors that cannot follow the successor.
+    dismissed: Vec<Pid>,
     /// What the former leader's threads leave.
     legacy: Vec<Legacy>,
 }
@@ -400,6 +402,7 @@ impl Takeover {
             outvoted,
             rest: Vec::new(),
             cuts: HashMap::new(),
+            dismissed: Vec::new(),
             legacy: Vec::new(),
         }
     }

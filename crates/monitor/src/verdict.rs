@@ -15,6 +15,7 @@ use crate::report::words::why_text;
 use crate::state::{End, GroupId, Member, Monitor, ReportWords, Reported};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, Report, block_address};
+use geryon_abi::record::{kind, kind_of};
 use geryon_tracee::{Pid, core_of};
 use geryon_vote::is_majority;
 use std::collections::BTreeSet;
@@ -127,6 +128,13 @@ impl Monitor {
         let Some(blame) = ballot.blame(first.replica, leader, expired) else {
             return;
         };
+        let blame = match blame {
+            // They have come upon it at different places.
+            Blame::Unnamed if total >= NAMING && self.has_logged_nonsense(id) => {
+                Blame::Leader(leader)
+            }
+            blame => blame,
+        };
         if blame == Blame::Unnamed && self.is_arbitrable(id) {
             return;
         }
@@ -184,6 +192,18 @@ impl Monitor {
         if let Some(r) = outvoted.filter(|_| arbitrated) {
             self.is_arbitrated(r);
         }
+    }
+
+    /// Is there no record in the log where a follower has found another one than its own? Then it is the
+    /// log that is wrong, and whoever writes it.
+    fn has_logged_nonsense(&self, id: GroupId) -> bool {
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
+        g.reports.iter().any(|r| {
+            let word = g.segment.log_word(r.report.slot as usize, r.report.pos);
+            !kind::exists(kind_of(word.load(Ordering::Acquire)))
+        })
     }
 
     /// What to try where nobody could be named.

@@ -10,7 +10,7 @@ use crate::segment::Segment;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, block_address, wait};
-use geryon_tracee::{Pid, RemoteMemory, Stopped, state};
+use geryon_tracee::{Pid, RemoteMemory, Stopped, kill, state};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
@@ -43,6 +43,42 @@ fn unborn<'a>(
     out
 }
 
+/// Where a survivor's threads have come to rest, by thread group.
+#[derive(Clone, Debug, Default)]
+struct Survivor {
+    /// Those at a record that is in doubt, and where it starts.
+    held: HashMap<u32, u64>,
+    /// Those that have replayed all that there is.
+    others: HashMap<u32, u64>,
+}
+
+impl Survivor {
+    /// Can both go on when the log is cut off where either is held?
+    fn agrees(&self, with: &Survivor) -> bool {
+        let can = |a: &Survivor, b: &Survivor| {
+            a.held.iter().all(|(slot, at)| {
+                b.held.get(slot).is_none_or(|other| other == at)
+                    && b.others.get(slot).is_none_or(|pos| pos <= at)
+            })
+        };
+        can(self, with) && can(with, self)
+    }
+}
+
+/// Those that do not agree with the one that most agree with; `first`: with which, if there are several.
+/// Each of them is by itself what the program does; the one that was outvoted has spoilt the log between
+/// them.
+fn strays(survivors: &[Survivor], first: usize) -> Vec<usize> {
+    let friends = |i: usize| survivors.iter().filter(|s| s.agrees(&survivors[i])).count();
+    let kept = (0..survivors.len()).max_by_key(|i| (friends(*i), *i == first));
+    let Some(kept) = kept else {
+        return Vec::new();
+    };
+    (0..survivors.len())
+        .filter(|i| !survivors[*i].agrees(&survivors[kept]))
+        .collect()
+}
+
 impl Monitor {
     /// Has a survivor reported that it differs from what the former leader logged?
     pub(super) fn disagrees(&self, id: GroupId) -> bool {
@@ -55,13 +91,14 @@ impl Monitor {
             Some(g) => g.living().map(|(_, p)| p).collect(),
             None => return Ok(false),
         };
-        let mut all = Vec::new();
+        let mut stands = Vec::new();
         for pid in members.iter().copied() {
             match self.stands(pid) {
-                Some(s) => all.extend(s),
+                Some(s) => stands.push(s),
                 None => return Ok(false),
             }
         }
+        let all = stands.concat();
         let Some(g) = self.groups.get(&id) else {
             return Ok(false);
         };
@@ -77,19 +114,33 @@ impl Monitor {
             t.rest = seen;
             return Ok(false);
         }
-        let mut cuts: HashMap<u32, u64> = HashMap::new();
-        for s in all.iter().filter(|s| is_held(s)) {
+        let place = |s: &Stand| {
             let reported = g.reports.iter().find(|r| r.tid == s.tid);
-            let at = reported.map_or(s.standing, |r| r.report.pos);
-            if *cuts.entry(s.slot).or_insert(at) != at {
-                self.give_up(DISAGREE);
-                return Ok(false);
+            (s.slot, reported.map_or(s.standing, |r| r.report.pos))
+        };
+        let survivors: Vec<Survivor> = stands
+            .iter()
+            .map(|s| Survivor {
+                held: s.iter().filter(|s| is_held(s)).map(place).collect(),
+                others: s
+                    .iter()
+                    .filter(|s| !is_held(s))
+                    .map(|s| (s.slot, s.pos))
+                    .collect(),
+            })
+            .collect();
+        let successor = g.members[t.successor].pid;
+        let first = members.iter().position(|p| Some(*p) == successor);
+        let strays = strays(&survivors, first.unwrap_or(0));
+        if !strays.is_empty() {
+            for pid in strays.into_iter().map(|i| members[i]) {
+                self.dismiss(id, t, pid);
             }
-        }
-        let passed = |s: &Stand| !is_held(s) && cuts.get(&s.slot).is_some_and(|at| s.pos > *at);
-        if all.iter().any(passed) {
-            self.give_up(DISAGREE);
             return Ok(false);
+        }
+        let mut cuts: HashMap<u32, u64> = HashMap::new();
+        for s in survivors {
+            cuts.extend(s.held);
         }
         for (slot, at) in unborn(&g.segment, &members, &all, |pid| {
             self.processes.get(&pid)?.memory.as_ref()
@@ -111,6 +162,24 @@ impl Monitor {
         t.outvoted = false;
         t.cuts = cuts;
         Ok(true)
+    }
+
+    /// A survivor that stands where the others cannot come, or cannot come to where they are: it has read
+    /// what they have not, before or after the lost leader has spoilt it. A copy of another one takes its
+    /// place.
+    fn dismiss(&mut self, id: GroupId, t: &mut Takeover, pid: Pid) {
+        if t.dismissed.contains(&pid) {
+            return;
+        }
+        t.dismissed.push(pid);
+        let replica = self.membership(pid).filter(|m| m.0 == id).map(|m| m.1);
+        if let Some(r) = replica {
+            self.say(&format!(
+                "replica {} has read another log than the next leader, and is made anew",
+                r + 1
+            ));
+        }
+        kill(pid, libc::SIGKILL);
     }
 
     /// Have all survivors' threads seen where the log was cut off? One that still waits for a turn, as what
@@ -153,4 +222,43 @@ impl Monitor {
 /// Does the thread sleep in the kernel?
 fn sleeps(tid: Pid) -> bool {
     matches!(state(tid), Some('S' | 't'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survivor(held: &[(u32, u64)], others: &[(u32, u64)]) -> Survivor {
+        Survivor {
+            held: held.iter().copied().collect(),
+            others: others.iter().copied().collect(),
+        }
+    }
+
+    #[test]
+    fn who_is_held_where_the_others_can_stay_agrees() {
+        let a = survivor(&[(0, 10)], &[(1, 5)]);
+        assert!(a.agrees(&survivor(&[(0, 10)], &[(1, 5)])));
+        assert!(a.agrees(&survivor(&[], &[(0, 10), (1, 5)])));
+        assert!(a.agrees(&survivor(&[(1, 5)], &[(0, 8)])));
+    }
+
+    #[test]
+    fn who_has_passed_the_place_does_not() {
+        let a = survivor(&[(0, 10)], &[(1, 5)]);
+        assert!(!a.agrees(&survivor(&[(0, 11)], &[(1, 5)])));
+        assert!(!a.agrees(&survivor(&[], &[(0, 11), (1, 5)])));
+        assert!(!a.agrees(&survivor(&[(1, 4)], &[(0, 10)])));
+    }
+
+    #[test]
+    fn the_next_leader_stays_unless_most_say_otherwise() {
+        let (a, b) = (survivor(&[(0, 10)], &[]), survivor(&[(0, 12)], &[]));
+        let nobody: [usize; 0] = [];
+        assert_eq!(strays(&[a.clone(), a.clone()], 1), nobody);
+        assert_eq!(strays(&[a.clone(), b.clone()], 0), [1]);
+        assert_eq!(strays(&[a.clone(), b.clone()], 1), [0]);
+        assert_eq!(strays(&[a.clone(), b.clone(), a], 1), [1]);
+        assert_eq!(strays(&[b], 0), nobody);
+    }
 }
