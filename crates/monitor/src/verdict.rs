@@ -129,8 +129,8 @@ impl Monitor {
             return;
         };
         let blame = match blame {
-            // They have come upon it at different places.
-            Blame::Unnamed if total >= NAMING && self.has_logged_nonsense(id) => {
+            // They have come upon it at different places, or one of them was taken for wrong before.
+            Blame::Unnamed if self.replicas.len() >= NAMING && self.has_logged_nonsense(id) => {
                 Blame::Leader(leader)
             }
             blame => blame,
