@@ -100,6 +100,7 @@ impl Monitor {
         let Some(successor) = self.successor(replica) else {
             return self.give_up("stopped: nobody is left who could lead");
         };
+        self.watch.begin_anew();
         self.doubt_reaped(replica);
         self.unconfine(successor);
         self.replicas[replica].dropped = true;

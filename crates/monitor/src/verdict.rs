@@ -12,7 +12,7 @@ use crate::cores::CoreSet;
 use crate::journal::Event;
 use crate::options::OnDivergence;
 use crate::report::words::why_text;
-use crate::state::{End, GroupId, Member, Monitor, ReportWords, Reported};
+use crate::state::{GroupId, Monitor, ReportWords, Reported};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, Report, block_address};
 use geryon_abi::record::{kind, kind_of};
@@ -240,11 +240,7 @@ impl Monitor {
             .filter(|(r, _)| g.reports.iter().all(|x| x.replica != *r))
             .map(|(_, pid)| pid)
             .collect();
-        // Who has ended had agreed to the program's end, and was not there any more to say it again.
-        let agreed = |(r, m): &(usize, &Member)| {
-            *r != g.leader && m.pid.is_none() && matches!(m.end, Some(End::Exited(_)))
-        };
-        let ended = g.members.iter().enumerate().filter(agreed).count();
+        let ended = g.ended();
         let followers = silent.len();
         let passed = silent.iter().filter(|p| self.has_passed(**p, report));
         let passed = passed.count();

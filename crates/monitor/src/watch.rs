@@ -85,6 +85,13 @@ struct Seen {
 }
 
 impl Watch {
+    /// Somebody was taken out: for how long others have waited until now may have been for that one.
+    pub(crate) fn begin_anew(&mut self) {
+        self.seen.clear();
+        self.strays.clear();
+        self.astray.clear();
+    }
+
     /// One more round. Does it sleep there indeed?
     fn is_astray(&mut self, pid: Pid, found: bool) -> bool {
         let rounds = self.astray.entry(pid).or_insert(0);

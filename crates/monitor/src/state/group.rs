@@ -125,6 +125,15 @@ impl Group {
         there.count() + self.unborn()
     }
 
+    /// How many followers have ended by themselves: they had agreed to the program's end, and are not there
+    /// any more to say it again.
+    pub fn ended(&self) -> usize {
+        let agreed = |(r, m): &(usize, &Member)| {
+            *r != self.leader && m.pid.is_none() && matches!(m.end, Some(End::Exited(_)))
+        };
+        self.members.iter().enumerate().filter(agreed).count()
+    }
+
     /// How many replicas have still to come to it (a forked process's group).
     pub fn unborn(&self) -> usize {
         let alive = self.segment.header().alive.load(Ordering::SeqCst);

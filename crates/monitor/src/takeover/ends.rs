@@ -4,7 +4,7 @@ use super::Takeover;
 use crate::options::OnDivergence;
 use crate::state::{End, GroupId, Member, Monitor};
 use anyhow::Result;
-use geryon_tracee::{Pid, Stopped};
+use geryon_tracee::{Pid, Stopped, kill};
 use std::sync::atomic::Ordering;
 
 impl Monitor {
@@ -81,6 +81,20 @@ impl Monitor {
             self.outcome.get_or_insert(end.into());
         }
         pid != self.root
+    }
+
+    /// The program's leader comes to nothing more when all its followers have ended by themselves already:
+    /// then there is nothing left to do but to end, and how is known.
+    pub(crate) fn ends_as_agreed(&mut self, id: GroupId) -> bool {
+        let leader = self.groups.get(&id).and_then(|g| g.leader_pid());
+        let is_over = leader == Some(self.root)
+            && !self.has_survivors(id)
+            && self.confirmed_exit(id).is_some();
+        if is_over {
+            self.say("all others have ended already, and it ends as they did");
+            kill(self.root, libc::SIGKILL);
+        }
+        is_over
     }
 
     /// How the leader's process is to end, if its followers have come to their ends before it.

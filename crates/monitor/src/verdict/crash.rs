@@ -24,7 +24,7 @@ struct Votes {
     living: usize,
     /// Those that crashed alike.
     alike: usize,
-    /// Those that went on past the point.
+    /// Those that went on past the point, to the program's end perhaps.
     passed: usize,
     /// It happened where the agent waits: the program has no part in it.
     in_agent: bool,
@@ -58,7 +58,7 @@ impl Votes {
         } else if alike == living {
             Decision::Program
         } else if total >= NAMING && is_majority(alike, total) {
-            match alike + passed == living || expired {
+            match alike + passed >= living || expired {
                 true => Decision::Others,
                 false => Decision::Wait,
             }
@@ -126,7 +126,7 @@ impl Monitor {
             .filter(|c| is_alike(c))
             .map(|c| c.replica)
             .collect();
-        let total = g.voters();
+        let (total, ended) = (g.voters(), g.ended());
         let living: Vec<(usize, Pid)> = g.living().collect();
         let others: Vec<(usize, Pid)> = living
             .iter()
@@ -141,7 +141,7 @@ impl Monitor {
             total,
             living: living.len(),
             alike: alike.len(),
-            passed,
+            passed: passed + ended,
             in_agent: first.in_agent,
         };
         if total > 1 && self.confirmed_exit(id).is_some() {

@@ -137,6 +137,9 @@ impl Monitor {
             why: loss.cause.clone(),
         });
         self.replicas[replica].ran_on.clone_from(&loss.cores);
+        if leads && self.ends_as_agreed(loss.group) {
+            return;
+        }
         if loss.own_fault {
             self.failed_on(replica, &loss.cores);
         }

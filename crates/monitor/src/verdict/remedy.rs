@@ -74,6 +74,7 @@ impl Monitor {
 
     /// Take a replica out of the run, with all its processes.
     pub(crate) fn drop_replica(&mut self, replica: usize) {
+        self.watch.begin_anew();
         if !std::mem::replace(&mut self.replicas[replica].dropped, true) {
             self.journal.tell(&Event::Dropped { replica });
         }
