@@ -72,9 +72,10 @@ impl Gate {
             return Stand::Elsewhere;
         }
         let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
-        let is_result = !outcome::is_unmade(at.rax as u64);
+        // On the way in rax holds the call's number: one that was interrupted is to be made again.
+        let on_way_in = self.page.contains(&at.rip) && outcome::is_unmade(at.rax as u64);
         if self.places.iter().any(|p| p.contains(&at.rip))
-            || from_call && is_result && !self.text.contains(&at.rip)
+            || from_call && !on_way_in && !self.text.contains(&at.rip)
         {
             return Stand::Behind;
         }
@@ -256,6 +257,11 @@ mod tests {
             assert_eq!(effect(noted, died(rip, 1010, 5), 0), Ok(Some(5)), "{rip}");
         }
         assert_eq!(effect(noted, died(1200, 1010, 5), 0), Ok(None));
+        // It slept in the call, which was to be taken up again: by number.
+        let number = (1u64 << outcome::UNMADE) as i64 | libc::SYS_wait4;
+        let waits = libc::SYS_wait4 as u32;
+        assert_eq!(effect(noted, died(0, 1010, number), waits), Ok(None));
+        assert_eq!(effect(noted, died(1010 - 2, 1010, number), waits), Ok(None));
         // From elsewhere to the check before it: nothing was made.
         assert_eq!(effect(noted, died(1010 - 2, 77, 5), 0), Ok(None));
     }
