@@ -51,7 +51,10 @@ impl Monitor {
             }
             self.lost(id, replica, End::Killed(killed));
             let regs = tracee.regs()?;
-            if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
+            // (A successor that had not begun to lead leaves nothing: its predecessor is taken over.)
+            if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut())
+                && t.pid == pid
+            {
                 t.bodies.insert(tid, regs);
                 return Ok(());
             }
