@@ -63,6 +63,7 @@ fn way(point: FaultPoint) -> Way {
         P::TurnReleased | P::TurnUnpublished | P::TurnTaken => in_order("serial"),
         // Which of its parts are short is the program's and the kernel's affair.
         P::RestBegun | P::RestSummed => behind(&["write-halved:1"]),
+        P::RoomAwaited => Way { most: 1, ..USUAL },
         P::WriteHalved => Way { most: 3, ..USUAL },
         P::BirthUnlogged | P::BirthTorn | P::BirthUnborn | P::DeathUnticked | P::ThreadFails => {
             Way { most: 4, ..USUAL }

@@ -6,6 +6,9 @@ mod alike;
 #[path = "../support/command.rs"]
 mod command;
 mod ends;
+#[allow(dead_code)] // these tests know how the guest is run
+#[path = "../support/guest.rs"]
+mod guest;
 mod programs;
 mod reports;
 #[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only

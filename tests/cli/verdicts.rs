@@ -1,8 +1,9 @@
 //! Replicas that do something wrong: who is found to be, what follows from it, and what the journal
 //! says of that.
 
-use crate::command::{OWN, USAGE, events, geryon, journalled, says, stderr, stdout};
-use crate::support::Outcome;
+use crate::command::{OWN, USAGE, events, geryon, journalled, says, shell, stderr, stdout};
+use crate::guest;
+use crate::support::{Outcome, quoted};
 
 /// Two lines of output by a program one of whose replicas does something wrong at its first
 /// output.
@@ -172,6 +173,21 @@ fn replica_that_stands_still_is_repaired() {
     let (outcome, _) = journalled(&flags, "echo one; echo two");
     says(&outcome, 0, &["replica 2 stands still"]);
     assert_eq!(stdout(&outcome), "one\ntwo\n");
+}
+
+/// The leader sleeps in its write meanwhile: what is hit has been agreed on long ago, and is not out.
+#[test]
+fn memory_that_is_hit_before_a_pipe_takes_it() {
+    let guest = guest::built("full_pipe");
+    let guest = quoted(&guest.to_string_lossy());
+    let expected = stdout(&shell(&format!("{guest} | cksum")));
+    for place in [300_000, 500_000, 900_000] {
+        let fault = format!("replica=0,when=delay:700000,target=data:{place}:5");
+        let run = format!("\"$G\" run -n 3 --fault {fault} -- {guest}");
+        let outcome = shell(&format!("{run} | (sleep 1.5; cksum)"));
+        says(&outcome, 0, &["replica 1"]);
+        assert_eq!(stdout(&outcome), expected, "{fault}");
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub mod why;
 
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use request::{Reap, Report};
-pub use segment::{FollowerLine, Header, RingControl};
+pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
 
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -57,6 +57,8 @@ pub const RING_WORDS: usize = 1 << 15;
 pub const LONG_RING_WORDS: usize = 1 << 20;
 /// Bytes of the segment's header.
 pub const HEADER_BYTES: u64 = 0x1_0000;
+/// So much at the segment's start is read-only in the replicas.
+pub const SHUT_BYTES: u64 = core::mem::offset_of!(Header, open) as u64;
 /// Distance between two rings of so many words.
 pub const fn ring_stride(words: usize) -> u64 {
     0x1000 + (words as u64) * 8
@@ -228,8 +230,8 @@ pub struct Block {
     pub taken_count: u64,
     /// Leader: calls that cannot simply be made again.
     pub taken: [Taken; MAX_TAKEN],
-    /// Leader: where the file stood before the call that is under way.
-    pub offset_before: i64,
+    /// Leader: where the file stood before the call that is under way, or its flags where that sets them.
+    pub was_before: i64,
     /// Follower, waiting for its turn: where the record starts that says so.
     pub standing: u64,
     /// See [`flight`] (leader).

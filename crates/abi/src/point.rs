@@ -81,6 +81,8 @@ points! {
     RendezvousPublished = "rendezvous-published", Deed::Dies;
     /// Leader: they are confirmed, and what was to be confirmed has not happened.
     RendezvousConfirmed = "rendezvous-confirmed", Deed::Dies;
+    /// Leader: a write to a full pipe is about to wait for room.
+    RoomAwaited = "room-awaited", Deed::Dies;
     /// Leader: of a write that came back short the rest is about to be written.
     RestBegun = "rest-begun", Deed::Dies;
     /// Leader: the rest is written, and the sum is noted, but for the state.

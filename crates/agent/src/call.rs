@@ -13,12 +13,14 @@ use crate::state::{Here, block, block_anew, leads, private};
 use crate::stop::broken;
 use crate::undo;
 use crate::wait::{announce, announce_end, intend_call};
-use core::sync::atomic::{Ordering, compiler_fence};
+use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
 use geryon_abi::outcome::{self, NOTHING, is_plausible};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::{Class, Row};
+
+pub mod writing;
 
 /// Bits of a completion record's detail.
 pub mod after {
@@ -57,7 +59,7 @@ pub fn input(frame: &mut Frame, row: &Row) {
     raise::lead_signal_before(b, frame);
     b.call_start = b.pos;
     let before = marshal::before(row, &args);
-    undo::before(b, row.nr, args[0]);
+    undo::before(b, row.nr, &args);
     let result = execute(row, args, digest, &before);
     complete(b, frame, row, kind::CALL, Some(digest), result, &before);
 }
@@ -216,16 +218,22 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         announce(wait::KERNEL, nr, 0);
         b.halted.store(0, Ordering::Relaxed);
         let checked = digest != CONFIRMED;
-        if serial && !checked && !is_unchanged(row, &shown) {
+        let (now, piped) = match checked {
+            true => (args, false),
+            false => writing::begin(b, row, &args),
+        };
+        if (serial || piped) && !checked && !is_unchanged(row, &shown) {
             broken();
         }
-        let mut result = real_blocking(nr, &args, checked);
+        let mut result = real_blocking(nr, &now, checked);
         if blames_its_caller(result) {
             take_off(b, row.nr, digest);
-            result = real_blocking(number_of(row), &args, checked);
+            result = real_blocking(number_of(row), &now, checked);
         }
         b = block_anew();
-        result = finish_write(b, nr, &args, checked, result);
+        if piped || writing::was_halted(b) {
+            result = writing::complete(b, row, &args, checked, result);
+        }
         announce_end();
         if serial {
             b.flight_written = marshal::written(row, &shown, result, before);
@@ -270,63 +278,6 @@ fn blames_its_caller(result: i64) -> bool {
 fn number_of(row: &Row) -> u64 {
     // SAFETY: a word of the table.
     unsafe { core::ptr::from_ref(&row.nr).read_volatile() as u64 }
-}
-
-/// A write to a pipe or a stream that the monitor's halting may have cut short: how much is written by
-/// now.
-fn finish_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -> i64 {
-    let cut_short = done > 0 && b.halted.swap(0, Ordering::Relaxed) != 0 && !raise::pending(b);
-    if cut_short {
-        complete_write(b, nr, args, checked, done)
-    } else {
-        done
-    }
-}
-
-/// A write that was cut short by what no signal of the program has done (its leader's death, a halt):
-/// write the rest. How much is written by now.
-pub fn complete_write(b: Here, nr: u64, args: &[u64; 6], checked: bool, mut done: i64) -> i64 {
-    // A handler that waits has a short count to see.
-    while is_cut_short(nr, args, done) && !raise::pending(b) {
-        let more = write_part(b, nr, args, checked, done);
-        if more > 0 {
-            done += more;
-        } else if !(more == -4 || outcome::is_interrupted(more)) {
-            break;
-        }
-    }
-    done
-}
-
-/// Is this the result of a write of which something is left?
-pub fn is_cut_short(nr: u64, args: &[u64; 6], done: i64) -> bool {
-    const WRITE: u64 = 1;
-    const SENDTO: u64 = 44;
-    matches!(nr, WRITE | SENDTO) && done > 0 && (done as u64) < args[2]
-}
-
-/// Write what is left of a write of which `done` bytes are out: the result of that. One step after the
-/// other, so that a successor finds a sum that is right at each.
-fn write_part(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64) -> i64 {
-    let by_now = done as u64;
-    let mut rest = *args;
-    rest[1] += by_now;
-    rest[2] -= by_now;
-    b.flight_done = by_now;
-    b.flight_entered = 0;
-    b.flight.store(flight::FINISHING, Ordering::Release);
-    compiler_fence(Ordering::SeqCst);
-    b.flight_result = [NOTHING; 2];
-    point!(RestBegun);
-    let more = real_blocking(nr, &rest, checked);
-    let sum = (done + more.max(0)) as u64;
-    b.flight_total = sum;
-    b.flight.store(flight::SUMMED, Ordering::Release);
-    point!(RestSummed);
-    compiler_fence(Ordering::SeqCst);
-    b.flight_result = [sum; 2];
-    b.flight.store(flight::RETURNED, Ordering::Release);
-    more
 }
 
 /// The result of a call, after this thread has waited for its turn with it: all replicas are about to

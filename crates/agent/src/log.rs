@@ -115,13 +115,13 @@ fn make_room(mut b: Here) {
 /// Leader: have the sleeping readers, the slowest of which stands at `tail`, replaced by younger ones
 /// once half of the ring holds what they have not read.
 fn ask_for_younger(mut b: Here, tail: u64) {
-    if tail == u64::MAX || header().crowded.load(Ordering::Relaxed) != 0 {
+    if tail == u64::MAX || header().open.crowded.load(Ordering::Relaxed) != 0 {
         return;
     }
     let half = tail + ring(b).words() / 2;
     if b.pos < half {
         b.limit = b.limit.min(half);
-    } else if header().crowded.swap(1, Ordering::SeqCst) == 0 {
+    } else if header().open.crowded.swap(1, Ordering::SeqCst) == 0 {
         rpc(number::OUTDATED, outdated::SOON, 0, 0);
     }
 }

@@ -126,7 +126,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
         }
         if uses_file(nr, &args) {
             b.publishing.store(1, Ordering::SeqCst);
-            let done = &header().file_maps[private().replica as usize];
+            let done = &header().open.file_maps[private().replica as usize];
             done.fetch_add(1, Ordering::SeqCst);
             b.publishing.store(0, Ordering::SeqCst);
             crate::wait::wake_at(done as *const _ as u64, true);
@@ -194,7 +194,7 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64) -> i64 {
 
 /// The leader's descriptor `fd`, as a descriptor of this process.
 fn fetch(fd: u64) -> i64 {
-    let leader = header().leader_pid.load(Ordering::Acquire) as u64;
+    let leader = header().open.leader_pid.load(Ordering::Acquire) as u64;
     let pidfd = real(NR_PIDFD_OPEN, [leader, 0, 0, 0, 0, 0]);
     if pidfd < 0 {
         return pidfd;
@@ -215,12 +215,12 @@ pub fn await_file_maps() {
         // Those that are being made have still to fetch what they replay, too.
         let mask = crate::log::readers() & !crate::log::sleepers();
         let late = (0..MAX_REPLICAS).find(|i| {
-            mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued
+            mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
         });
         let Some(i) = late else { break };
         announce(wait::MAPS, i as u64, issued);
         if patience.spend() {
-            let word = &header().file_maps[i];
+            let word = &header().open.file_maps[i];
             let seen = word.load(Ordering::SeqCst);
             if seen < issued {
                 crate::wait::sleep64(word, seen, true);
@@ -235,8 +235,9 @@ pub fn await_file_maps() {
 pub fn outdate_sleepers() {
     let mask = crate::log::sleepers();
     let issued = private().file_maps;
-    let late =
-        |i: &usize| mask & (1 << i) != 0 && header().file_maps[*i].load(Ordering::Acquire) < issued;
+    let late = |i: &usize| {
+        mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
+    };
     if mask != 0 && (0..MAX_REPLICAS).any(|i| late(&i)) {
         rpc(number::OUTDATED, outdated::NOW, 0, 0);
     }

@@ -15,14 +15,15 @@ use crate::thread::{alone, greet};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    MAX_CHILDREN, SEGMENT_BASE, flight, promotion as promotion_state, role, rpc as number,
-    segment_bytes, why,
+    MAX_CHILDREN, SEGMENT_BASE, SHUT_BYTES, flight, promotion as promotion_state, role,
+    rpc as number, segment_bytes, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
 
 const NR_CLOSE: u64 = 3;
 const NR_MMAP: u64 = 9;
+const NR_MPROTECT: u64 = 10;
 const NR_PAUSE: u64 = 34;
 const NR_GETPID: u64 = 39;
 const NR_CLONE: u64 = 56;
@@ -245,6 +246,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         NR_OPENAT,
         [AT_FDCWD, path.as_ptr() as u64, O_RDWR_CLOEXEC, 0, 0, 0],
     );
+    const READ: u64 = 1;
     const RW: u64 = 3;
     const SHARED_FIXED: u64 = 0x11;
     // The same as its parent's.
@@ -256,7 +258,8 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
             [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd as u64, 0],
         )
     );
-    if fd < 0 || at < 0 {
+    let shut = real(NR_MPROTECT, [SEGMENT_BASE, SHUT_BYTES, READ, 0, 0, 0]);
+    if fd < 0 || at < 0 || shut < 0 {
         die();
     }
     real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);

@@ -2,6 +2,7 @@
 //! replayed, and whoever waits for a record that will not come makes one instead. (Design, section
 //! 6: survivors first replay what any of them has consumed; what was in flight is done exactly once.)
 
+use crate::call::writing;
 use crate::gate::rpc;
 use crate::marshal;
 use crate::state::{Here, header, leads, private};
@@ -33,12 +34,12 @@ fn prepare() -> bool {
     );
     if first.is_ok() {
         point!(PromotionBegun);
-        p.file_maps = header().file_maps[p.replica as usize].load(Ordering::SeqCst);
+        p.file_maps = header().open.file_maps[p.replica as usize].load(Ordering::SeqCst);
         // Nobody is inside a section: what a copied process shows of that is its source's.
         crate::clock::reset_locks();
         crate::files::inherit();
         // Whoever has still to map a file finds it here.
-        header().leader_pid.store(p.own_pid, Ordering::SeqCst);
+        header().open.leader_pid.store(p.own_pid, Ordering::SeqCst);
         crate::process::tell_children();
         crate::timer::arm();
         if crate::serial::active() {
@@ -111,12 +112,12 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
     }
     accept(b, flight::RETURNED);
     point!(LegacyTaken);
-    if crate::serial::active() && crate::call::is_cut_short(row.nr as u64, args, result) {
+    if crate::serial::active() && writing::is_cut_short(row.nr as u64, args, result) {
         // The rest may have to wait for another thread of the program. (Who asks takes the turn again.)
         crate::serial::release(b);
     }
     announce(wait::KERNEL, row.nr as u64, 0);
-    let written = crate::call::complete_write(b, row.nr as u64, args, false, result);
+    let written = writing::complete(b, row, args, false, result);
     announce_end();
     Some(written)
 }

@@ -12,14 +12,29 @@ use geryon_abi::row::Row;
 const READ: u16 = 0;
 const LSEEK: u16 = 8;
 const READV: u16 = 19;
+const FCNTL: u16 = 72;
 const GETDENTS: u16 = 78;
 const GETDENTS64: u16 = 217;
 const SEEK_CUR: u64 = 1;
+const F_GETFL: u64 = 3;
+const F_SETFL: u64 = 4;
 
-/// Leader, before a call that moves a file's offset to where that does not tell where it was.
-pub fn before(mut b: Here, nr: u16, fd: u64) {
-    if matches!(nr, LSEEK | GETDENTS | GETDENTS64) && private().replicas > 1 {
-        b.offset_before = real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]);
+/// Leader, before a call after which nothing tells how it was: a file's offset, its flags.
+pub fn before(mut b: Here, nr: u16, args: &[u64; 6]) {
+    if private().replicas == 1 {
+        return;
+    }
+    let fd = args[0];
+    match nr {
+        LSEEK | GETDENTS | GETDENTS64 => {
+            b.was_before = real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]);
+        }
+        FCNTL if args[1] == F_SETFL => {
+            b.was_before = real(FCNTL as u64, [fd, F_GETFL, 0, 0, 0, 0]);
+        }
+        // Another one of its commands.
+        FCNTL => b.was_before = -1,
+        _ => {}
     }
 }
 
@@ -39,7 +54,7 @@ fn keep(mut b: Here, k: u8, nr: u16, first: u64, digest: Option<u64>, result: i6
         end: b.pos,
         result,
         first,
-        was: b.offset_before,
+        was: b.was_before,
         digest: digest.unwrap_or(crate::call::CONFIRMED),
         nr: nr as u32,
         confirmed: (k == kind::END) as u32,

@@ -285,7 +285,7 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             return;
         };
-        g.segment.header().crowded.store(0, Ordering::SeqCst);
+        g.segment.header().open.crowded.store(0, Ordering::SeqCst);
         let position = ends(g).iter().sum();
         self.journal.tell(&Event::Checkpoint {
             position,

@@ -159,7 +159,7 @@ impl Segment {
                 wake(word.as_ptr().cast());
             }
         }
-        let maps = &self.header().file_maps[replica];
+        let maps = &self.header().open.file_maps[replica];
         maps.store(u64::MAX, Ordering::SeqCst);
         wake(maps.as_ptr().cast());
     }

@@ -9,12 +9,13 @@ use crate::{block_field, private_field};
 use anyhow::{Result, bail};
 use geryon_abi::layout::{
     ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, MAX_THREADS,
-    PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, block_address, role,
+    PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, role,
 };
 use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped};
 
 const O_RDWR: u64 = 2;
 const O_CLOEXEC: u64 = 0o2_000_000;
+const PROT_READ: u64 = 1;
 const PROT_RW: u64 = 3;
 const PROT_RX: u64 = 5;
 const MAP_SHARED: u64 = 1;
@@ -82,6 +83,8 @@ impl Installer<'_> {
             0,
         )?;
         self.call(gate, libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close")?;
+        let shut = [SEGMENT_BASE, SHUT_BYTES, PROT_READ, 0, 0, 0];
+        self.call(gate, libc::SYS_mprotect, shut, "protect the log's head")?;
         self.identify(id)?;
         Ok(())
     }

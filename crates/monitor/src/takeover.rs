@@ -138,7 +138,7 @@ impl Monitor {
             // (Descriptors are the former one's until the successor has fetched them: its agent says so.)
             let Some(former) = former else {
                 if let Some(p) = g.members[successor].pid {
-                    h.leader_pid.store(p as u32, Ordering::SeqCst);
+                    h.open.leader_pid.store(p as u32, Ordering::SeqCst);
                 }
                 // Its leader was never born: it is led from its birth on.
                 unled.push(*id);

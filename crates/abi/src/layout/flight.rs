@@ -17,6 +17,10 @@ pub const FINISHING: u32 = 8;
 pub const FINISHED: u32 = 16;
 /// All together has the result `Block::flight_total`.
 pub const SUMMED: u32 = 32;
+/// A write to a full pipe waits for room; `Block::flight_done` bytes of it are out.
+pub const AWAITING_ROOM: u32 = 64;
+/// That has ended (twice `AWAITING_ROOM`), and no more is written yet.
+pub const AWAITED_ROOM: u32 = 128;
 
 /// `Block::flight_entered`: the gate for calls that may sleep.
 pub const AT_BLOCKING: u32 = 1;

@@ -28,7 +28,9 @@ pub struct RingControl {
     pub followers: [FollowerLine; MAX_REPLICAS],
 }
 
-/// Head of the shared segment of one process group.
+/// Head of the shared segment of one process group. The monitor writes it; all but `open` is
+/// read-only in the replicas, for what they find here decides where they read and write: a fault in
+/// one of them must not lead the others astray.
 #[repr(C)]
 pub struct Header {
     /// [`super::ABI_VERSION`].
@@ -41,8 +43,6 @@ pub struct Header {
     pub alive: AtomicU32,
     /// Index of the leader.
     pub leader: AtomicU32,
-    /// Host process id of the leader (fds are fetched from there).
-    pub leader_pid: AtomicU32,
     /// Set by the monitor when the group must stop where it is.
     pub frozen: AtomicU32,
     /// Divergences reported (rule of the report: first wins).
@@ -52,13 +52,22 @@ pub struct Header {
     pub joining: AtomicU32,
     /// Bit i: replica i (which is in `joining`, too) stands still until it is needed: it reads nothing.
     pub sleeping: AtomicU32,
-    /// 1: the monitor knows that the sleeping ones hold up much of the log.
-    pub crowded: AtomicU32,
     /// Changes when a child of the process ends (counted once one of its replicas has taken over).
     pub child_events: AtomicU32,
     /// 1 once a process of the run goes on in another replica: ids as the program knows them name
     /// others now.
     pub taken_over: AtomicU32,
+    /// What the replicas write, too.
+    pub open: OpenHeader,
+}
+
+/// The part of the head that replicas may write, in pages of its own.
+#[repr(C, align(4096))]
+pub struct OpenHeader {
+    /// Host process id of the leader (fds are fetched from there).
+    pub leader_pid: AtomicU32,
+    /// 1: the monitor knows that the sleeping ones hold up much of the log.
+    pub crowded: AtomicU32,
     /// File mappings replayed, by replica: a descriptor is not closed before these agree.
     pub file_maps: [AtomicU64; MAX_REPLICAS],
 }

@@ -308,7 +308,7 @@ global_asm!(
     gate_blocking = const flight::AT_BLOCKING,
     gate_flight = const flight::AT_ANSWERING,
     way_in = const WAY_IN,
-    noted = const !(flight::BEGUN | flight::FINISHING),
+    noted = const !(flight::BEGUN | flight::FINISHING | flight::AWAITING_ROOM),
     flight_result = const core::mem::offset_of!(Block, flight_result),
     free = const core::mem::offset_of!(Block, free),
 );

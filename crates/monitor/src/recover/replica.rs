@@ -379,9 +379,9 @@ impl Monitor {
         let maps = if self.leads(id, source) {
             memory.word(private_field!(file_maps))?
         } else {
-            header.file_maps[source].load(Ordering::SeqCst)
+            header.open.file_maps[source].load(Ordering::SeqCst)
         };
-        header.file_maps[replica].store(maps, Ordering::SeqCst);
+        header.open.file_maps[replica].store(maps, Ordering::SeqCst);
         if sleeps {
             header.sleeping.fetch_or(1 << replica, Ordering::SeqCst);
         }

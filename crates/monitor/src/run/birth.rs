@@ -128,7 +128,7 @@ impl Monitor {
         g.members[replica].pid = Some(pid);
         if replica == g.leader && g.takeover.is_none() {
             let h = g.segment.header();
-            h.leader_pid.store(pid as u32, Ordering::Release);
+            h.open.leader_pid.store(pid as u32, Ordering::Release);
         }
         // Its leader has been killed before it came: nothing will be said to it any more.
         let late = g.ending && g.leader_gone.is_some();

@@ -27,6 +27,7 @@ impl Monitor {
         let segment = Segment::new(words, n, alive, leader as u32, self.taken_over)?;
         segment
             .header()
+            .open
             .leader_pid
             .store(pid as u32, Ordering::Release);
         let memory = RemoteMemory::open(pid)?;

@@ -111,6 +111,9 @@ impl Gate {
             flight::BEGUN | flight::RETURNED | flight::LOGGING => outcome::noted(noted.results)?,
             flight::FINISHING => Some(noted.sum(now, nr)),
             flight::FINISHED => Some(noted.sum(outcome::noted(noted.results)?, nr)),
+            flight::AWAITING_ROOM | flight::AWAITED_ROOM if noted.done != 0 => {
+                Some(noted.done as i64)
+            }
             flight::SUMMED => Some(noted.total as i64),
             _ => None,
         })
@@ -195,6 +198,9 @@ mod tests {
             Ok(Some(100))
         );
         assert_eq!(result(flight::SUMMED, 1013, 0, [5, 105]), Ok(Some(200)));
+        // What a wait for room has returned is no part.
+        assert_eq!(result(flight::AWAITING_ROOM, 1010, 1, NONE), Ok(Some(100)));
+        assert_eq!(result(flight::AWAITED_ROOM, 1013, 0, [1, 1]), Ok(Some(100)));
     }
 
     fn result(state: u32, rip: u64, rax: i64, notes: [u64; 2]) -> Result<Option<i64>, Unclear> {

@@ -26,6 +26,8 @@ enum Remedy {
     Back(i64),
     /// Set the file's offset.
     SetTo(i64),
+    /// Set the file's flags.
+    Flags(i32),
     /// The successor is given the outcome.
     Give,
     /// It may stay as it is: nobody but its maker can see it.
@@ -46,6 +48,8 @@ fn remedy(note: &Taken, next: u64) -> Remedy {
     match i64::from(note.nr) {
         libc::SYS_read | libc::SYS_readv => Remedy::Back(-note.result),
         libc::SYS_lseek | libc::SYS_getdents | libc::SYS_getdents64 => Remedy::SetTo(note.was),
+        // (What its other commands have done is not known.)
+        libc::SYS_fcntl if note.was >= 0 => Remedy::Flags(note.was as i32),
         // Something new that nobody else knows.
         libc::SYS_socket
         | libc::SYS_epoll_create
@@ -113,6 +117,7 @@ fn carry_out(pid: Pid, note: &Taken, what: Remedy) -> Result<(), String> {
     match what {
         Remedy::Back(by) => seek(pid, note, by, libc::SEEK_CUR),
         Remedy::SetTo(to) => seek(pid, note, to, libc::SEEK_SET),
+        Remedy::Flags(flags) => set_flags(pid, note, flags),
         Remedy::Leave => Ok(()),
         Remedy::Give | Remedy::None => Err(format!("it has called {}", name(note.nr))),
     }
@@ -126,7 +131,7 @@ fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<Taken, Stri
     Ok(Taken {
         result: call.result,
         first: word(frame + offset_of!(Frame, rdi) as u64)?,
-        was: word(block + block_field!(offset_before))? as i64,
+        was: word(block + block_field!(was_before))? as i64,
         nr: call.nr,
         ..Taken::default()
     })
@@ -195,6 +200,18 @@ fn seek(pid: Pid, note: &Taken, offset: i64, whence: i32) -> Result<(), String> 
     }
 }
 
+/// Set the flags of what the process has open.
+fn set_flags(pid: Pid, note: &Taken, flags: i32) -> Result<(), String> {
+    let set = descriptor_of(pid, note.first as i32).is_some_and(|fd| {
+        // SAFETY: a plain call.
+        unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags) == 0 }
+    });
+    match set {
+        true => Ok(()),
+        false => Err(format!("it has called {}", name(note.nr))),
+    }
+}
+
 fn status(fd: &OwnedFd) -> Option<libc::stat> {
     // SAFETY: fstat fills the structure that it is given.
     unsafe {
@@ -250,6 +267,16 @@ mod tests {
     fn what_was_read_is_read_again() {
         assert_eq!(remedy(&note(libc::SYS_read), 5), Remedy::Back(-7));
         assert_eq!(remedy(&note(libc::SYS_lseek), 5), Remedy::SetTo(100));
+    }
+
+    #[test]
+    fn flags_that_were_set_are_set_back() {
+        assert_eq!(remedy(&note(libc::SYS_fcntl), 5), Remedy::Flags(100));
+        let duplicated = Taken {
+            was: -1,
+            ..note(libc::SYS_fcntl)
+        };
+        assert_eq!(remedy(&duplicated, 5), Remedy::None);
     }
 
     #[test]
