@@ -74,6 +74,10 @@ pub fn output(frame: &mut Frame, row: &Row) {
         }
     }
     let args = frame.args();
+    if !executes && private().replicas > 1 && !is_unchanged(row, &args) {
+        // Confirmed long ago: this replica has followed until now.
+        broken();
+    }
     let before = marshal::before(row, &args);
     let spoilt = crate::sabotage::unchecked(row, &args);
     let result = execute(row, args, CONFIRMED, &before);
@@ -141,7 +145,7 @@ fn is_unchanged(row: &Row, args: &[u64; 6]) -> bool {
 }
 
 /// Words of the record of a call's beginning: itself, the digest, six arguments.
-const BEGIN_WORDS: u64 = 8;
+pub const BEGIN_WORDS: u64 = 8;
 
 /// Agree with the other replicas on a number and a digest.
 pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bool {
@@ -218,12 +222,17 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         announce(wait::KERNEL, nr, 0);
         b.halted.store(0, Ordering::Relaxed);
         let checked = digest != CONFIRMED;
-        let (now, piped) = match checked {
-            true => (args, false),
-            false => writing::begin(b, row, &args),
+        let room = match checked {
+            true => None,
+            false => writing::begin(b, row, &shown),
         };
-        if (serial || piped) && !checked && !is_unchanged(row, &shown) {
+        if serial && !checked && !is_unchanged(row, &shown) {
             broken();
+        }
+        let mut now = args;
+        if let Some(room) = room {
+            now = shown;
+            now[2] = now[2].min(room);
         }
         let mut result = real_blocking(nr, &now, checked);
         if blames_its_caller(result) {
@@ -231,7 +240,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             result = real_blocking(number_of(row), &now, checked);
         }
         b = block_anew();
-        if piped || writing::was_halted(b) {
+        if room.is_some() || writing::was_halted(b) {
             result = writing::complete(b, row, &args, checked, result);
         }
         announce_end();

@@ -5,10 +5,10 @@
 use crate::call::writing;
 use crate::gate::rpc;
 use crate::marshal;
-use crate::state::{Here, header, leads, private};
+use crate::state::{Here, block_anew, header, leads, private};
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{flight, promotion, role, rpc as number, wait, why};
+use geryon_abi::layout::{flight, promotion, repeat, role, rpc as number, wait, why};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::Row;
 
@@ -73,7 +73,7 @@ pub fn torn_record(b: Here) -> ! {
 
 /// The call that the former leader has made in this thread's place, and that is not in the log: its
 /// result. What it wrote is fetched from there.
-pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
+pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
     if b.given.load(Ordering::Acquire) == 0 {
         return None;
     }
@@ -117,7 +117,16 @@ pub fn given(b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64> {
         crate::serial::release(b);
     }
     announce(wait::KERNEL, row.nr as u64, 0);
+    // (A reader may keep it waiting: a copy of this thread begins the call anew, as a follower.)
+    let copies =
+        digest == crate::call::CONFIRMED && b.pos == b.call_start + crate::call::BEGIN_WORDS;
+    b.repeatable = if copies {
+        repeat::CALL
+    } else {
+        repeat::NOTHING
+    };
     let written = writing::complete(b, row, args, false, result);
+    block_anew().repeatable = repeat::NOTHING;
     announce_end();
     Some(written)
 }
