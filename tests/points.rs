@@ -74,7 +74,7 @@ fn way(point: FaultPoint) -> Way {
         P::ForkFails | P::FetchFails => Way { most: 3, ..USUAL },
         P::ExecConfirmed => Way { most: 2, ..USUAL },
         P::ExitConfirmed => Way { most: 6, ..USUAL },
-        P::SignalUnlogged | P::SignalQueued | P::SignalRead => Way { most: 3, ..USUAL },
+        P::SignalUnlogged | P::SignalQueued | P::SignalRead => Way { most: 7, ..USUAL },
         P::LeaderSleepy | P::FollowerSleepy => Way { most: 2, ..USUAL },
         P::PromotionBegun | P::PromotionPrepared => behind(&["rendezvous-confirmed:9"]),
         // (A call that only looks is made again: this one maps a library. And no other loss behind it: it

@@ -23,9 +23,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sem_t places, end;
 static atomic_ulong drawn;
 static uint64_t sum;
-static volatile sig_atomic_t alarms, changes;
+static volatile sig_atomic_t alarms, changes, told;
 
 static void on_alarm(int s) { alarms += s == SIGALRM; }
+static void on_told(int s) { told += s == SIGUSR1; }
 static void on_change(int s) { changes += s == SIGWINCH; }
 
 // Adds up under a lock, draws from an atomic, takes and gives memory back.
@@ -73,7 +74,13 @@ static void *write_large(void *arg) {
   for (int n = 0; n < 3; n++) {
     for (size_t i = 0; i < LARGE; i++)
       piece[i] = guest_rand(&seed);
-    CHECK(write(pipes[1], piece, LARGE) == LARGE);
+    // (Only a handler cuts it short.)
+    for (size_t out = 0; out < LARGE;) {
+      int before = changes;
+      ssize_t part = write(pipes[1], piece + out, LARGE - out);
+      CHECK(part > 0 && (out + part == LARGE || changes != before));
+      out += part;
+    }
   }
   struct iovec v[2] = {{"tail", 4}, {"end", 3}};
   CHECK(writev(pipes[1], v, 2) == 7);
@@ -161,7 +168,10 @@ static void signals(void) {
   while (alarms < 3)
     nanosleep(&nap, NULL);
   CHECK(!setitimer(ITIMER_REAL, &never, NULL));
-  printf("signals came\n");
+  // Each once.
+  for (int n = 0; n < 4; n++)
+    CHECK(!kill(getpid(), SIGUSR1));
+  printf("signals came, %d were told\n", (int)told);
 }
 
 // There until the end, so that a copy of the process has two threads at least.
@@ -182,6 +192,8 @@ int main(int argc, char **argv) {
   // (A test sends SIGWINCH.)
   struct sigaction a = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
   struct sigaction c = {.sa_handler = on_change, .sa_flags = SA_RESTART};
+  struct sigaction u = {.sa_handler = on_told, .sa_flags = SA_RESTART};
+  CHECK(!sigaction(SIGUSR1, &u, NULL));
   CHECK(!sigaction(SIGALRM, &a, NULL) && !sigaction(SIGWINCH, &c, NULL));
   CHECK(!sem_init(&places, 0, 2) && !sem_init(&end, 0, 0));
   // (What handlers count is the first thread's alone.)

@@ -287,6 +287,11 @@ pub struct Block {
     pub last: [u64; 16],
     /// Signals that wait for a safe point.
     pub pending: [Siginfo; MAX_PENDING],
+    /// Leader: where the record of the oldest of these ends, while it is in the log and here; else 0.
+    pub signal_logged: u64,
+    /// How many there were then.
+    pub signal_count: u32,
+    pad5: u32,
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

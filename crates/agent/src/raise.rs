@@ -72,7 +72,7 @@ fn lead(b: Here, frame: &mut Frame) -> ! {
 }
 
 /// Leader: log the oldest queued signal.
-fn take_queued(b: Here) -> Siginfo {
+fn take_queued(mut b: Here) -> Siginfo {
     let info = b.pending[0];
     if !pending(b) || !(1..=LAST_SIGNAL).contains(&(info.0[0] as u32)) {
         // It has come here by a fault: what is logged all others believe.
@@ -83,10 +83,13 @@ fn take_queued(b: Here) -> Siginfo {
         put(b, w);
     }
     point!(SignalUnlogged);
+    b.signal_count = b.pending_count.load(Ordering::Acquire);
+    b.signal_logged = b.pos;
     crate::call::landed(b);
     point!(SignalQueued);
-    // Only now: a successor takes over what was not logged.
+    // Only now: a successor takes over what was not logged (and knows by `signal_logged` what was).
     drop_first(b);
+    b.signal_logged = 0;
     info
 }
 

@@ -59,4 +59,5 @@ pub fn alone() {
         crate::serial::begin(me);
     }
     me.pending_count.store(0, Ordering::Relaxed);
+    me.signal_logged = 0;
 }

@@ -96,7 +96,7 @@ pub fn await_exits() {
             if !there || tid as i32 <= 0 {
                 break;
             }
-            announce(wait::VALUE, address, 0);
+            announce(wait::WORD, address, 0);
             if patience.spend() {
                 patience = Patience::new();
             }

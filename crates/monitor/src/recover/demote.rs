@@ -74,6 +74,7 @@ pub(super) fn memory(memory: &RemoteMemory, places: &[Place], living: &[u64]) ->
         ] {
             word(block + field, 0)?;
         }
+        memory.set_word(block + block_field!(signal_logged), 0)?;
     }
     Ok(())
 }

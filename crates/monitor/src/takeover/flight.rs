@@ -122,6 +122,13 @@ impl Monitor {
                 written: word(block_field!(flight_written)),
             });
             let mut signals = pending(memory, slot);
+            let logged = word(block_field!(signal_logged));
+            let count = word(block_field!(signal_count)) as u32 as usize;
+            let is_logged = logged != 0 && ring.head.load(Ordering::SeqCst) >= logged;
+            if is_logged && !signals.is_empty() && count == signals.len() {
+                // The oldest one is in the log already.
+                signals.remove(0);
+            }
             if returned.is_some_and(is_broken_pipe) {
                 // It comes again with the call.
                 signals.retain(|info| info[0] as i32 != libc::SIGPIPE);
