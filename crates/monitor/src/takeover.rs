@@ -93,8 +93,8 @@ impl Monitor {
     }
 
     /// The replica leads no more: it is taken out of the run, and a follower takes its place in every
-    /// group. `outvoted`: the others have found it to be wrong.
-    pub(crate) fn depose(&mut self, replica: usize, outvoted: bool) {
+    /// group.
+    pub(crate) fn depose(&mut self, replica: usize) {
         // They may stand behind what is cut off.
         self.end_sleepers();
         let Some(successor) = self.successor(replica) else {
@@ -140,6 +140,11 @@ impl Monitor {
                 if let Some(p) = g.members[successor].pid {
                     h.open.leader_pid.store(p as u32, Ordering::SeqCst);
                 }
+                if let Some(t) = &mut g.takeover {
+                    // Its former leader's was to be the one that is lost now, and was never born.
+                    t.successor = successor;
+                    continue;
+                }
                 // Its leader was never born: it is led from its birth on.
                 unled.push(*id);
                 continue;
@@ -151,7 +156,7 @@ impl Monitor {
                 continue;
             }
             let before = g.takeover.take();
-            let mut next = Takeover::new(replica, former, successor, outvoted);
+            let mut next = Takeover::new(replica, former, successor);
             if let Some(before) = before {
                 next.succeed(before);
             }
@@ -240,7 +245,8 @@ impl Monitor {
         match t.stage {
             Stage::Dying => {
                 let mut threads = self.threads.iter().filter(|(_, th)| th.pid == t.pid);
-                if threads.any(|(tid, _)| !t.bodies.contains_key(tid)) {
+                // (A first thread that has ended before the others stays until they have.)
+                if threads.any(|(tid, th)| !th.ends && !t.bodies.contains_key(tid)) {
                     if t.since.elapsed() > DYING {
                         self.give_up("stopped: a thread of the former leader does not end");
                     }
@@ -388,7 +394,7 @@ impl Monitor {
 
 impl Takeover {
     /// `pid`: the former leader's process.
-    fn new(former: usize, pid: Pid, successor: usize, outvoted: bool) -> Takeover {
+    fn new(former: usize, pid: Pid, successor: usize) -> Takeover {
         let memory = RemoteMemory::open(pid).ok();
         Takeover {
             former,
@@ -400,7 +406,7 @@ impl Takeover {
             older: Vec::new(),
             stage: Stage::Dying,
             told: false,
-            outvoted,
+            outvoted: false,
             rest: Vec::new(),
             cuts: HashMap::new(),
             dismissed: Vec::new(),

@@ -14,7 +14,7 @@ pub(crate) use asleep::Rest;
 use asleep::Rested;
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, wait};
 use geryon_tracee::{Pid, cpu_ticks};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use strays::Stray;
@@ -157,16 +157,22 @@ pub struct View {
 impl Monitor {
     /// The living threads of a process, from its blocks.
     pub(crate) fn views(&mut self, pid: Pid) -> Vec<View> {
-        let slots = self.threads_of(pid);
+        let threads = self.threads.iter();
+        let threads = threads.filter(|(_, t)| t.pid == pid && !t.ends);
+        let mut unseen: HashSet<Pid> = threads.map(|(tid, _)| *tid).collect();
         let mut out = Vec::new();
         let Ok(m) = self.memory(pid) else { return out };
-        // Slots are dense; look a little beyond the number of threads.
-        for slot in 0..(slots * 2 + 8).min(geryon_abi::layout::MAX_THREADS) {
+        for slot in 0..geryon_abi::layout::MAX_THREADS {
+            if unseen.is_empty() {
+                break;
+            }
             let b = BLOCKS_BASE + BLOCK_BYTES * slot as u64;
             let word = |o: u64| m.word(b + o).unwrap_or(0);
             if word(block_field!(this)) == 0 || word(block_field!(free)) as u32 != 0 {
                 continue;
             }
+            let tid = word(block_field!(own_tid)) as Pid;
+            unseen.remove(&tid);
             out.push(View {
                 slot: slot as u32,
                 waiting: word(block_field!(waiting)) as u32,
@@ -182,7 +188,7 @@ impl Monitor {
                 intent_at: word(block_field!(intent_at)),
                 unlogged_at: word(block_field!(unlogged_at)),
                 last: m.words(b + block_field!(last)).unwrap_or([0; 16]),
-                tid: word(block_field!(own_tid)) as Pid,
+                tid,
             });
         }
         out
@@ -239,7 +245,7 @@ impl Monitor {
                 return;
             }
         };
-        let idle = members.iter().all(|(_, p)| self.rest(*p) != Rest::Busy);
+        let idle = members.iter().all(|(_, p)| self.is_idle(*p));
         let rounds = self.watch.idle_takeovers.entry(id).or_insert(0);
         *rounds = if idle { *rounds + 1 } else { 0 };
         if *rounds >= IDLE_ROUNDS && self.outcome.is_none() {
@@ -286,12 +292,16 @@ impl Monitor {
         if self.outcome.is_some() || (suspect.is_some() && !self.is_arbitrating(id)) {
             return;
         }
-        if let Some((replica, end)) = self.ended_too_early(id, &lead)
-            && let Some(g) = self.groups.get_mut(&id)
-        {
-            // A leader that exits may have threads that were waiting.
-            g.members[replica].missed += 1;
-            if g.members[replica].missed >= MISSED_ROUNDS {
+        let missing = self.ended_too_early(id, &lead);
+        if let Some(g) = self.groups.get_mut(&id) {
+            for (replica, m) in g.members.iter_mut().enumerate() {
+                let is_missing = missing.as_ref().is_some_and(|(r, _)| *r == replica);
+                m.missed = if is_missing { m.missed + 1 } else { 0 };
+            }
+            if let Some((replica, end)) = missing
+                // A leader that exits may have threads that were waiting.
+                && g.members[replica].missed >= MISSED_ROUNDS
+            {
                 self.lost(id, replica, end);
                 return;
             }
@@ -340,15 +350,17 @@ impl Monitor {
             let (since, used) = (seen.since, ticks.saturating_sub(seen.ticks));
             let has_record = |v: &View| head(v) > v.pos;
             let in_agent = |v: &View| {
-                matches!(v.waiting, wait::TURN | wait::VALUE | wait::DIVERGED)
-                    || (v.waiting == wait::RECORD && !has_record(v))
+                matches!(
+                    v.waiting,
+                    wait::TURN | wait::VALUE | wait::WORD | wait::DIVERGED
+                ) || (v.waiting == wait::RECORD && !has_record(v))
             };
             let blocked = views
                 .iter()
                 .all(|v| in_agent(v) || v.waiting == wait::KERNEL);
             let due = views
                 .iter()
-                .any(|v| matches!(v.waiting, wait::TURN | wait::VALUE));
+                .any(|v| matches!(v.waiting, wait::TURN | wait::VALUE | wait::WORD));
             let behind = views.iter().any(&has_record);
             if let Some(what) = rested
                 && (behind || gone.is_some())

@@ -43,10 +43,6 @@ pub struct Header {
     pub alive: AtomicU32,
     /// Index of the leader.
     pub leader: AtomicU32,
-    /// Set by the monitor when the group must stop where it is.
-    pub frozen: AtomicU32,
-    /// Divergences reported (rule of the report: first wins).
-    pub diverged: AtomicU32,
     /// Bit i: replica i is being made. Nothing that it has still to read is overwritten, and nobody
     /// waits for its confirmation yet.
     pub joining: AtomicU32,

@@ -14,7 +14,7 @@ rows! { pub(super) PROCESSES:
      CLONE_PIDFD and sharing only a part (memory without threads, files) are refused with EINVAL.";
   57 fork Lifecycle Full ();
   58 vfork Lifecycle Partial ()
-    "Carried out as fork: the parent does not see what the child writes into memory before it executes another program.";
+    "If the leader is lost while such a child has neither executed another program nor ended, nobody can take over, and the run stops with a report.";
   59 execve Lifecycle Full (pathname: Path, argv: Strings, envp: Strings);
   60 exit Lifecycle Full (status: Int32);
   61 wait4 Lifecycle Full (pid: Int32, wstatus: Out(Fixed(4)), options: Int32, rusage: Out(Fixed(144)));

@@ -2,7 +2,9 @@
 
 use crate::log::{is_cut, rewind};
 use crate::state::Here;
+use crate::stop::broken;
 use crate::wait::{Patience, announce, announce_end};
+use core::hint::black_box;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use geryon_abi::layout::wait;
 
@@ -18,15 +20,27 @@ pub(super) fn load(address: u64, size: u8) -> u64 {
     }
 }
 
-/// Exchange if equal; the value seen.
+/// Exchange if equal; the value seen. What is seen all replicas are told: a register that has changed
+/// behind the instruction contradicts the processor's verdict, and this replica crashes.
 pub(super) fn exchange(address: u64, size: u8, old: u64, new: u64) -> u64 {
     macro_rules! at {
         ($t:ty, $n:ty) => {{
             // SAFETY: the application's own operand.
             let a = unsafe { &*(address as *const $t) };
-            match a.compare_exchange(old as $n, new as $n, Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(v) | Err(v) => v as u64,
+            let (done, seen) = match a.compare_exchange(
+                old as $n,
+                new as $n,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            ) {
+                Ok(v) => (true, v),
+                Err(v) => (false, v),
+            };
+            // (The compiler knows what the instruction promises.)
+            if black_box(done) != (black_box(seen) == old as $n) {
+                broken();
             }
+            seen as u64
         }};
     }
     match size {
@@ -44,7 +58,7 @@ pub(super) fn await_value(mut b: Here, at: u64, size: u8, value: u64) -> bool {
         return true;
     }
     b.standing = b.pos;
-    announce(wait::VALUE, at, value);
+    announce(wait::VALUE, wait::operand(at, size), value);
     let mut patience = Patience::new();
     while load(at, size) != value {
         if patience.spend() {

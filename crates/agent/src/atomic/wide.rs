@@ -6,7 +6,7 @@ use super::site;
 use crate::clock::{advance, await_tick_at, of_address};
 use crate::log::{first, get, publish, put, remember};
 use crate::state::{block, leads};
-use crate::stop::{diverged, diverged_for_good};
+use crate::stop::{broken, diverged, diverged_for_good};
 use crate::wait::intend;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
@@ -27,6 +27,10 @@ pub(super) fn wide(s: &mut Saved, d: &Descriptor, at: u64) {
                 bx = inout(reg) s.r[3] => _, in("rdi") at, out("r8b") ok,
                 inout("rax") lo, inout("rdx") hi, in("rcx") s.r[1], options(nostack),
             );
+        }
+        if (ok != 0) != ((lo, hi) == (s.r[0], s.r[2])) {
+            // See `exchange`.
+            broken();
         }
         let (flags, overflow) = s.rflags();
         s.set_flags(if ok != 0 { flags | ZF } else { flags & !ZF }, overflow);

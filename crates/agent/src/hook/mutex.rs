@@ -39,7 +39,7 @@ pub(super) fn prepare_owned(m: u64, owner_died: bool) {
         lock.store(FUTEX_OWNER_DIED, Ordering::SeqCst);
         return;
     }
-    announce(wait::VALUE, m, 0);
+    announce(wait::WORD, m, 0);
     let mut patience = Patience::new();
     loop {
         let owner = lock.load(Ordering::Acquire) & TID;

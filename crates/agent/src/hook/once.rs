@@ -43,7 +43,7 @@ pub(super) extern "C" fn once(control: u64, run: u64) -> i32 {
     } else {
         let mine = followed.is_some_and(|w| low_of(w) == 1);
         let mut patience = Patience::new();
-        announce(wait::VALUE, control, DONE as u64);
+        announce(wait::WORD, control, DONE as u64);
         while !mine && c.load(Ordering::Acquire) & DONE == 0 {
             if patience.spend() {
                 patience = Patience::new();

@@ -76,7 +76,11 @@ pub fn waiting(v: &View) -> String {
             let name = table::row(place).map_or("a system call", |r| r.name);
             format!("is in {name}")
         }
-        wait::VALUE => format!("waits for the word at {place:#x} to become {value:#x}"),
+        wait::VALUE => {
+            let (place, _) = wait::place_of(place);
+            format!("waits for the word at {place:#x} to become {value:#x}")
+        }
+        wait::WORD => format!("waits for another thread to change the word at {place:#x}"),
         wait::MAPS => "waits for a file to be mapped".into(),
         wait::DIVERGED => "is stopped by a divergence".into(),
         _ => "computes".into(),

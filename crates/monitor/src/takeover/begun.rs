@@ -33,6 +33,9 @@ pub(super) struct Gate {
     pub(super) text: Range<u64>,
 }
 
+/// Bytes of a `syscall` instruction.
+const SYSCALL_BYTES: u64 = 2;
+
 /// Where a thread stands that had begun a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
@@ -73,7 +76,13 @@ impl Gate {
         }
         let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
         // On the way in rax holds the call's number: one that was interrupted is to be made again.
-        let on_way_in = self.page.contains(&at.rip) && outcome::is_unmade(at.rax as u64);
+        // (Some are taken up again as restart_syscall, from where they stand before the instruction.)
+        let at_call = self
+            .places
+            .iter()
+            .any(|p| p.first() == Some(&(at.rip + SYSCALL_BYTES)));
+        let on_way_in = self.page.contains(&at.rip) && outcome::is_unmade(at.rax as u64)
+            || at_call && at.rax == libc::SYS_restart_syscall;
         if self.places.iter().any(|p| p.contains(&at.rip))
             || from_call && !on_way_in && !self.text.contains(&at.rip)
         {

@@ -105,10 +105,15 @@ impl Monitor {
         let head = |slot: u32| g.segment.ring(slot as usize).head.load(Ordering::SeqCst);
         let rests = |s: &Stand| match s.waiting {
             wait::RECORD => s.pos >= head(s.slot),
-            wait::KERNEL => !s.midway,
+            wait::KERNEL | wait::WORD => !s.midway,
             _ => is_held(s),
         };
-        let asleep = |s: &Stand| s.waiting == wait::DIVERGED || sleeps(s.tid);
+        // (Who waits for a plain store spins.)
+        let asleep = |s: &Stand| match s.waiting {
+            wait::DIVERGED | wait::WORD => true,
+            wait::VALUE => !s.due,
+            _ => sleeps(s.tid),
+        };
         let seen: Vec<(u32, u64)> = all.iter().map(|s| (s.waiting, s.pos)).collect();
         if !all.iter().all(|s| rests(s) && asleep(s)) || t.rest != seen {
             t.rest = seen;

@@ -4,7 +4,7 @@ use crate::block_field;
 use crate::segment::wake_word;
 use crate::state::{GroupId, Monitor};
 use geryon_abi::layout::{MAX_THREADS, block_address, wait};
-use geryon_tracee::Pid;
+use geryon_tracee::{Pid, RemoteMemory};
 use std::sync::atomic::Ordering;
 
 /// How a follower's thread stands.
@@ -24,6 +24,8 @@ pub struct Stand {
     pub midway: bool,
     /// Where the record starts whose turn it waits for.
     pub standing: u64,
+    /// The value that it waits for is there.
+    pub due: bool,
 }
 
 impl Stand {
@@ -32,28 +34,38 @@ impl Stand {
         self.pos == head
             && match self.waiting {
                 wait::RECORD => true,
-                wait::KERNEL => !self.midway,
+                wait::KERNEL | wait::WORD => !self.midway,
                 wait::NONE => !self.inside,
                 _ => false,
             }
     }
 }
 
+/// Does an operand (see [`wait::operand`]) show this value?
+fn shows(memory: &RemoteMemory, operand: u64, value: u64) -> bool {
+    let (address, size) = wait::place_of(operand);
+    let mut bytes = value.to_le_bytes();
+    let Some(now) = bytes.get_mut(..usize::from(size)).filter(|b| !b.is_empty()) else {
+        return false;
+    };
+    memory.read(address, now).is_ok() && u64::from_le_bytes(bytes) == value
+}
+
 impl Monitor {
     /// How the living threads of a process stand; None while one of them cannot be told.
     pub(super) fn stands(&mut self, pid: Pid) -> Option<Vec<Stand>> {
-        let threads = self.threads.iter().filter(|(_, t)| t.pid == pid);
+        let threads = self.threads.iter();
+        let threads = threads.filter(|(_, t)| t.pid == pid && !t.ends);
         let threads: Vec<Pid> = threads.map(|(t, _)| *t).collect();
         let m = self.memory(pid).ok()?;
         let mut out = Vec::new();
         for slot in 0..MAX_THREADS {
             let b = block_address(slot);
             let word = |o: u64| m.word(b + o).unwrap_or(0);
+            if out.len() == threads.len() {
+                break;
+            }
             if word(block_field!(this)) == 0 {
-                // Slots are given out from the lowest on.
-                if slot > threads.len() * 2 + 8 {
-                    break;
-                }
                 continue;
             }
             let tid = word(block_field!(own_tid)) as u32 as Pid;
@@ -71,6 +83,11 @@ impl Monitor {
                 inside: word(block_field!(frame)) != 0 || word(block_field!(hook_rsp)) != 0,
                 midway: word(block_field!(midway)) as u32 != 0,
                 standing: word(block_field!(standing)),
+                due: shows(
+                    m,
+                    word(block_field!(waiting_for)),
+                    word(block_field!(waiting_value)),
+                ),
             });
         }
         (out.len() == threads.len()).then_some(out)
@@ -132,6 +149,7 @@ mod tests {
             inside: true,
             midway: false,
             standing: 0,
+            due: false,
         }
     }
 

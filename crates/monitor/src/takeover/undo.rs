@@ -75,15 +75,16 @@ pub(super) fn undo(
 ) -> Result<(), String> {
     let memory = t.memories.first().ok_or("its memory is gone")?;
     let mut given = Vec::new();
+    let mut acts = Vec::new();
     for l in t.legacy.iter_mut().filter(|l| cuts.contains_key(&l.slot)) {
         // A call that was under way, behind where it went wrong. All have agreed on an output before.
         let Some(call) = l.call.take_if(|c| c.digest != CONFIRMED) else {
             continue;
         };
-        let note = under_way(memory, l.slot, call)?;
+        let (note, args) = under_way(memory, l.slot, call)?;
         let row = geryon_abi::table::row(u64::from(note.nr));
-        if row.is_none_or(|r| changes(r, &[note.first, 0, 0, 0, 0, 0], note.result)) {
-            carry_out(t.pid, &note, remedy(&note, u64::MAX))?;
+        if row.is_none_or(|r| changes(r, &args, note.result)) {
+            acts.push((l.slot, note, remedy(&note, u64::MAX)));
         }
     }
     for (slot, cut) in cuts {
@@ -93,9 +94,15 @@ pub(super) fn undo(
         for note in notes(memory, *slot, *cut)?.iter().rev() {
             match remedy(note, next) {
                 Remedy::Give => given.push((*slot, *note)),
-                other => carry_out(t.pid, note, other)?,
+                other => acts.push((*slot, *note, other)),
             }
         }
+    }
+    if clash(&acts) {
+        return Err("two of its threads have moved on in one file".to_owned());
+    }
+    for (_, note, what) in acts {
+        carry_out(t.pid, &note, what)?;
     }
     for (slot, note) in given {
         t.legacy.push(Legacy {
@@ -113,6 +120,19 @@ pub(super) fn undo(
     Ok(())
 }
 
+/// Do two threads' calls concern one file, one of them with what it was before? Nobody knows which came
+/// first.
+fn clash(acts: &[(u32, Taken, Remedy)]) -> bool {
+    let absolute = |r: &Remedy| matches!(r, Remedy::SetTo(_) | Remedy::Flags(_));
+    let concerns = |r: &Remedy| absolute(r) || matches!(r, Remedy::Back(_));
+    acts.iter().any(|(slot, note, what)| {
+        absolute(what)
+            && acts
+                .iter()
+                .any(|(s, n, w)| s != slot && n.first == note.first && concerns(w))
+    })
+}
+
 fn carry_out(pid: Pid, note: &Taken, what: Remedy) -> Result<(), String> {
     match what {
         Remedy::Back(by) => seek(pid, note, by, libc::SEEK_CUR),
@@ -123,18 +143,31 @@ fn carry_out(pid: Pid, note: &Taken, what: Remedy) -> Result<(), String> {
     }
 }
 
-/// A call that has returned, and that is in no record yet.
-fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<Taken, String> {
+/// A call that has returned, and that is in no record yet; and its arguments.
+fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<(Taken, [u64; 6]), String> {
+    const ARGUMENTS: [usize; 6] = [
+        offset_of!(Frame, rdi),
+        offset_of!(Frame, rsi),
+        offset_of!(Frame, rdx),
+        offset_of!(Frame, r10),
+        offset_of!(Frame, r8),
+        offset_of!(Frame, r9),
+    ];
     let block = block_address(slot as usize);
     let word = |at: u64| memory.word(at).map_err(|e| e.to_string());
     let frame = word(block + block_field!(frame))?;
-    Ok(Taken {
+    let mut args = [0; 6];
+    for (arg, offset) in args.iter_mut().zip(ARGUMENTS) {
+        *arg = word(frame + offset as u64)?;
+    }
+    let note = Taken {
         result: call.result,
-        first: word(frame + offset_of!(Frame, rdi) as u64)?,
+        first: args[0],
         was: word(block + block_field!(was_before))? as i64,
         nr: call.nr,
         ..Taken::default()
-    })
+    };
+    Ok((note, args))
 }
 
 /// The first position from `pos` on with no record of a turn: taking one is nothing that a thread does.
@@ -277,6 +310,15 @@ mod tests {
             ..note(libc::SYS_fcntl)
         };
         assert_eq!(remedy(&duplicated, 5), Remedy::None);
+    }
+
+    #[test]
+    fn what_two_threads_did_to_one_file_has_no_order() {
+        let read = |slot| (slot, note(libc::SYS_read), Remedy::Back(-7));
+        let sought = |slot| (slot, note(libc::SYS_lseek), Remedy::SetTo(100));
+        assert!(!clash(&[read(0), read(1)]));
+        assert!(!clash(&[read(0), sought(0)]));
+        assert!(clash(&[read(0), sought(1)]));
     }
 
     #[test]

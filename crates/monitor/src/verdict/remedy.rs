@@ -31,7 +31,7 @@ impl Monitor {
                 self.drop_replica(replica);
                 self.lose(replica);
             }
-            Blame::Leader(replica) => self.depose(replica, false),
+            Blame::Leader(replica) => self.depose(replica),
             Blame::Unnamed => self.stop(consequence),
         }
     }
