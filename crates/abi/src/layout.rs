@@ -292,6 +292,9 @@ pub struct Block {
     /// How many there were then.
     pub signal_count: u32,
     pad5: u32,
+    /// Follower: how many of the leader's compares have failed here, one after the other, that would have
+    /// succeeded on this replica's memory.
+    pub contradicted: u64,
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

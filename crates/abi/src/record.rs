@@ -7,6 +7,9 @@
 //! +---------+----------+------------------+---------------------------------+
 //! ```
 
+/// Detail of an atomic's record: the compare failed, nothing was written, no tick.
+pub const FAILED: u8 = 1;
+
 /// Kinds of records.
 pub mod kind {
     /// A call of class input: digest, result, payload follow. short = number.

@@ -6,6 +6,7 @@ mod asleep;
 mod calls;
 mod lines;
 mod strays;
+mod vain;
 
 use crate::block_field;
 use crate::state::{Group, GroupId, Monitor};
@@ -66,6 +67,8 @@ pub struct Watch {
     astray: HashMap<Pid, u32>,
     /// For how many rounds all have slept in a group without a leader.
     idle_takeovers: HashMap<GroupId, u32>,
+    /// Leaders that compare in vain, by group.
+    vain: HashMap<GroupId, vain::Vain>,
 }
 
 /// What was seen of a process when it last got on.
@@ -90,6 +93,7 @@ impl Watch {
         self.seen.clear();
         self.strays.clear();
         self.astray.clear();
+        self.vain.clear();
     }
 
     /// One more round. Does it sleep there indeed?
@@ -126,7 +130,7 @@ impl Seen {
 }
 
 /// A thread of a replica, as its block shows it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct View {
     /// Thread group.
     pub slot: u32,
@@ -142,6 +146,8 @@ pub struct View {
     pub verified: u64,
     /// Records so far.
     pub events: u64,
+    /// See `Block::contradicted`.
+    pub contradicted: u64,
     /// What it is about to do there, see `Block::intent`.
     pub intent: [u64; 2],
     /// Where it said so.
@@ -181,6 +187,7 @@ impl Monitor {
                 pos: word(block_field!(pos)),
                 verified: word(block_field!(verified)),
                 events: word(block_field!(events)),
+                contradicted: word(block_field!(contradicted)),
                 intent: [
                     word(block_field!(intent)),
                     word(block_field!(intent_digest)),
@@ -215,6 +222,7 @@ impl Monitor {
             .retain(|pid, _| processes.contains_key(pid));
         let alive = &self.groups;
         self.watch.strays.retain(|id, _| alive.contains_key(id));
+        self.watch.vain.retain(|id, _| alive.contains_key(id));
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             self.watch_takeover(id);
@@ -281,7 +289,9 @@ impl Monitor {
                 return;
             }
         }
-        if suspect.is_none() && self.watch_strays(id, &lead, &followers) {
+        if suspect.is_none()
+            && (self.watch_strays(id, &lead, &followers) || self.watch_vain(id, &lead, &followers))
+        {
             return;
         }
         if let Some((r, what)) = accused.filter(|a| a.0 != leader) {

@@ -6,16 +6,13 @@ use super::decode::{Descriptor, Saved, compare_operands};
 use super::operand::{await_value, exchange, load};
 use super::site;
 use crate::clock::{advance, await_tick_at, of_address};
-use crate::log::{peek, publish, put, remember, take, view};
+use crate::log::{peek, publish, put, remember, take, verified, view};
 use crate::state::block;
 use crate::stop::diverged;
 use crate::wait::intend;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
-use geryon_abi::record::{detail_of, kind, kind_of, low_of, short_of, word};
-
-/// Detail of an atomic's record: the compare failed, nothing was written, no tick.
-const FAILED: u8 = 1;
+use geryon_abi::record::{FAILED, detail_of, kind, kind_of, low_of, short_of, word};
 
 pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
     let b = block();
@@ -112,7 +109,6 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         return Step::Again;
     }
     let (expected, seen) = (view(b, 1), view(b, 2));
-    b.verified = b.pos + 1;
     if detail_of(w) == FAILED {
         take(b, 3);
         remember(b, w);
@@ -126,9 +122,18 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
             );
             return Step::Again;
         }
+        // (Not before: who has compared is not asked again what it says of the record.)
+        verified(b);
+        // For a moment that is nobody's fault: what the leader saw another thread stores plainly.
+        b.contradicted = match load(at, d.size) == mine {
+            true => b.contradicted + 1,
+            false => 0,
+        };
         apply_cmpxchg(d, s, mine, seen);
         return Step::Done;
     }
+    b.verified = b.pos + 1;
+    b.contradicted = 0;
     let clock = &of_address(at).clock;
     let tick = low_of(w);
     if !await_tick_at(b, b.pos, clock, tick) {

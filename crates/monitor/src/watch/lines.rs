@@ -163,6 +163,7 @@ mod tests {
             pos: 100,
             verified: 90,
             events: 5,
+            contradicted: 0,
             intent: [0; 2],
             intent_at: 0,
             unlogged_at: 0,

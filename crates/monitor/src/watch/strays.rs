@@ -195,6 +195,7 @@ mod tests {
             pos: HEAD,
             verified: HEAD,
             events: 5,
+            contradicted: 0,
             intent: [intent, 7],
             intent_at: HEAD,
             unlogged_at: 0,
