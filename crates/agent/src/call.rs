@@ -9,7 +9,7 @@ use crate::log::{
 use crate::marshal::{self, Before, Received};
 use crate::promotion;
 use crate::raise;
-use crate::state::{Here, block, block_anew, leads, private};
+use crate::state::{Here, block, block_anew, is_to_lead, leads, private};
 use crate::stop::broken;
 use crate::undo;
 use crate::wait::{announce, announce_end, intend_call};
@@ -308,8 +308,8 @@ pub fn closes(nr: u64) -> bool {
 /// A call begins that must happen exactly once, whatever becomes of this process: the gate notes its
 /// result, and its successor finds out how far it is.
 pub fn take_off(mut b: Here, nr: u16, digest: u64) {
-    if !leads() {
-        // A flipped bit in its stack pointer has taken a follower's thread to where only leaders come.
+    if !leads() || !is_to_lead() {
+        // A flipped bit has taken a follower's thread to where only leaders come.
         broken();
     }
     b.flight_nr = nr as u32;

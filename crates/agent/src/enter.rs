@@ -1,9 +1,10 @@
 //! What happens to one system call: look its row up, do what its class says.
 
 use crate::gate::real;
-use crate::stop::refused;
+use crate::stop::{broken, refused};
 use crate::{call, marshal, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
+use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
 
@@ -58,6 +59,10 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     if crate::state::block().suspend != 0 && number != nr::FUTEX && number != nr::RT_SIGRETURN {
         // Inside the original of a hooked function (its clock for a timeout, a yield): how often
         // that asks is each replica's own affair; the function's outcome is what is logged.
+        if !is_own_affair(number, &frame.args()) {
+            // No such function makes that call: the word says so by a fault.
+            broken();
+        }
         frame.rax = crate::gate::real_blocking(number, &frame.args(), true) as u64;
         frame.pad = frame.rflags();
         return;
@@ -74,6 +79,16 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
         }
     }
     frame.pad = frame.rflags();
+}
+
+/// Is nothing outside this replica changed by this call? (A thread may be cancelled where it waits.)
+fn is_own_affair(number: u64, args: &[u64; 6]) -> bool {
+    number == nr::EXIT
+        || table::row(number).is_none_or(|row| match row.class {
+            Class::Local | Class::Memory | Class::Refused => true,
+            Class::Input => !changes(row, args, 1),
+            Class::Output | Class::Lifecycle => false,
+        })
 }
 
 fn dispatch(frame: &mut Frame, row: &'static Row) {

@@ -5,7 +5,8 @@
 use crate::call::writing;
 use crate::gate::rpc;
 use crate::marshal;
-use crate::state::{Here, block_anew, header, leads, private};
+use crate::state::{Here, block_anew, header, is_to_lead, leads, private};
+use crate::stop::broken;
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{flight, promotion, repeat, role, rpc as number, wait, why};
@@ -18,7 +19,9 @@ pub fn promoted() -> bool {
     match private().promotion.load(Ordering::Acquire) {
         promotion::NONE => false,
         promotion::DONE => true,
-        _ => prepare(),
+        promotion::ASKED | promotion::UNDER_WAY => prepare(),
+        // Another word, by a flipped bit in its address.
+        _ => broken(),
     }
 }
 
@@ -33,6 +36,9 @@ fn prepare() -> bool {
         Ordering::SeqCst,
     );
     if first.is_ok() {
+        if !is_to_lead() {
+            broken();
+        }
         point!(PromotionBegun);
         p.file_maps = header().open.file_maps[p.replica as usize].load(Ordering::SeqCst);
         // Nobody is inside a section: what a copied process shows of that is its source's.

@@ -78,6 +78,12 @@ pub fn header() -> &'static Header {
     unsafe { &*(SEGMENT_BASE as *const Header) }
 }
 
+/// Does the monitor say that this replica leads the group? (It alone can write that word.)
+#[inline(never)]
+pub fn is_to_lead() -> bool {
+    header().leader.load(core::sync::atomic::Ordering::SeqCst) == private().replica
+}
+
 /// True in the leader. (Read anew each time: a follower may be promoted while it waits.)
 #[inline(always)]
 pub fn leads() -> bool {
