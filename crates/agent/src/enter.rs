@@ -85,9 +85,9 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
 fn is_own_affair(number: u64, args: &[u64; 6]) -> bool {
     number == nr::EXIT
         || table::row(number).is_none_or(|row| match row.class {
-            Class::Local | Class::Memory | Class::Refused => true,
+            Class::Local | Class::Memory => true,
             Class::Input => !changes(row, args, 1),
-            Class::Output | Class::Lifecycle => false,
+            Class::Output | Class::Lifecycle | Class::Refused => false,
         })
 }
 
