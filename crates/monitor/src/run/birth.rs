@@ -123,6 +123,12 @@ impl Monitor {
                 .insert(id, Group::new(segment, n, leader, areas));
         }
         let Some(g) = self.groups.get_mut(&id) else {
+            // The program has killed its sibling that leads, and nobody is left of its group: it has been
+            // killed, too, and is not missed.
+            if let Some(p) = self.processes.get_mut(&pid) {
+                p.fork = None;
+            }
+            kill(pid, libc::SIGKILL);
             return Ok(Some(-1));
         };
         g.members[replica].pid = Some(pid);
