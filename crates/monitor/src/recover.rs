@@ -2,6 +2,7 @@
 //! goes on. (Design, section 10; the order of steps and the state to carry are those of "Copying a
 //! live process"; replacement by fork: seed 3, section 3.6, without its copy of all memory.)
 
+mod dead;
 mod demote;
 mod eager;
 mod halt;
@@ -9,6 +10,7 @@ mod place;
 mod replica;
 mod thread;
 
+pub use dead::Dead;
 pub(crate) use eager::Unsharing;
 pub use eager::can_populate;
 pub(crate) use replica::{Made, Seat};

@@ -85,6 +85,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         deposed: HashSet::new(),
         pause: Duration::ZERO,
         wanted: Vec::new(),
+        dead: Vec::new(),
         budget: Budget::new(options.max_replacements),
         cores: Cores::new(seats),
         unsharing: HashMap::new(),
@@ -162,6 +163,7 @@ impl Monitor {
             if self.recovers() {
                 unless_gone(self.recover())?;
             }
+            self.bury_held();
             unless_gone(self.checkpoint())?;
             if self.has_open_verdicts() && judged.elapsed() >= Duration::from_millis(URGENT_MS) {
                 judged = Instant::now();
@@ -244,7 +246,7 @@ impl Monitor {
     }
 
     /// Kill every process that belongs to the run.
-    fn kill_all(&self) {
+    fn kill_all(&mut self) {
         for pid in self.processes.keys().chain(&self.early) {
             kill(*pid, libc::SIGKILL);
         }

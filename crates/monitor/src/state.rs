@@ -14,7 +14,7 @@ use crate::inject::Injection;
 use crate::journal::Journal;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
-use crate::recover::{Unsharing, Wanted};
+use crate::recover::{Dead, Unsharing, Wanted};
 use crate::takeover::Ended;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
@@ -66,6 +66,8 @@ pub struct Monitor {
     pub pause: Duration,
     /// Replicas that are to be made anew.
     pub wanted: Vec<Wanted>,
+    /// Threads of such replicas that are about to end, and are let to when there is time.
+    pub dead: Vec<Dead>,
     /// How many were made anew of late.
     pub budget: Budget,
     /// Where replicas have failed.

@@ -29,7 +29,7 @@ use anyhow::Result;
 use flight::Legacy;
 use geryon_abi::layout::{MAX_THREADS, block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
-use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, kill};
+use geryon_tracee::{Pid, Regs, RemoteMemory, kill};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -359,18 +359,11 @@ impl Monitor {
 
     /// It is over, or the group is: let go of what is left, and have the replica made anew.
     pub(crate) fn end_takeover(&mut self, t: &Takeover) {
-        t.bury();
         if self.is_dropped(t.former) && !self.wanted.iter().any(|w| w.replica == t.former) {
             self.lose(t.former);
         }
-    }
-
-    /// Let go of what is left of all former leaders.
-    pub(crate) fn bury_all(&self) {
-        for g in self.groups.values().chain(self.retired.values()) {
-            if let Some(t) = &g.takeover {
-                t.bury();
-            }
+        for tid in t.remains() {
+            self.bury(tid, t.former);
         }
     }
 
@@ -448,10 +441,8 @@ impl Takeover {
         self.memories.extend(before.memories);
     }
 
-    /// Let go of what is left of the former leaders.
-    fn bury(&self) {
-        for tid in self.bodies.keys().chain(&self.older) {
-            let _ = Stopped(*tid).let_end();
-        }
+    /// What is left of the former leaders: threads that stand where they are about to end.
+    pub(crate) fn remains(&self) -> impl Iterator<Item = Pid> {
+        self.bodies.keys().chain(&self.older).copied()
     }
 }

@@ -44,7 +44,8 @@ impl Monitor {
                 if self.processes[&pid].guest.is_none() {
                     self.lost(id, replica, End::Killed(killed));
                 }
-                return Ok(tracee.let_end()?);
+                self.bury(tid, replica);
+                return Ok(());
             }
             if !self.has_survivors(id) && !self.is_confirmed_exit(id, pid) {
                 return Ok(tracee.let_end()?);
@@ -60,7 +61,12 @@ impl Monitor {
             }
         }
         self.count_events(tid);
-        Ok(tracee.let_end()?)
+        let replica = self.processes.get(&pid).map(|p| p.replica);
+        match replica.filter(|_| killed != 0) {
+            Some(replica) => self.bury(tid, replica),
+            None => tracee.let_end()?,
+        }
+        Ok(())
     }
 
     /// The group whose former leader this process is.
