@@ -73,6 +73,8 @@ fn killed_replicas_are_replaced() {
     try_case(&blocked, "blocked, two", two, &inputs, &mut verdicts);
     try_case(&memory(), "memory", OFTEN, &inputs, &mut verdicts);
     try_case(&tree(), "tree", OFTEN, &inputs, &mut verdicts);
+    try_case(&spawn(), "spawn", OFTEN, &inputs, &mut verdicts);
+    try_case(&spawn(), "spawn, two", two, &inputs, &mut verdicts);
     verdicts.finish();
 }
 
@@ -180,6 +182,20 @@ fn tree() -> Case {
         name: "tree",
         argv: vec![guest.to_string_lossy().into_owned(), "120".into()],
         check: "tail -1 stdout | grep -qx 'GUEST-OK recover_tree'",
+    }
+}
+
+/// Processes that begin in the memory of those that make them, all the time.
+fn spawn() -> Case {
+    let guest = built("recover_spawn");
+    Case {
+        name: "spawn",
+        argv: vec![
+            guest.to_string_lossy().into_owned(),
+            "40".into(),
+            "4".into(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_spawn'",
     }
 }
 

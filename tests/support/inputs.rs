@@ -140,12 +140,14 @@ while [ $i -lt $1 ]; do
 done
 "#;
 
-/// Makes all inputs in `folder` unless they are complete.
+/// Makes all inputs in `folder` unless they are complete. Of several tests that want them one does.
 pub fn make(folder: &Path, size: &Size) {
-    if folder.join(COMPLETE).exists() {
-        return;
-    }
     let made = || -> std::io::Result<()> {
+        let lock = File::create(folder.with_extension("lock"))?;
+        lock.lock()?;
+        if folder.join(COMPLETE).exists() {
+            return Ok(());
+        }
         if folder.exists() {
             fs::remove_dir_all(folder)?;
         }

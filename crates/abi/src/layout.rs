@@ -141,6 +141,29 @@ pub struct Private {
     pub timer: [u64; 3],
     /// Messages already shown (a refused call is named once).
     pub refused_shown: AtomicU32,
+    /// See [`owes`].
+    pub owes: AtomicU32,
+}
+
+/// Values of [`Block::vforked`].
+pub mod vforked {
+    /// A thread of the process.
+    pub const NOT: u32 = 0;
+    /// A vfork's child with the descriptors of the program's child.
+    pub const YES: u32 = 1;
+    /// One that was born to follow, and has none: should it lead, it fetches its predecessor's.
+    pub const NAKED: u32 = 2;
+}
+
+/// Values of [`Private::owes`]: what a process lacks that leads since its vfork's child has come to the
+/// end of the log. Its own thread stands in the kernel until that child is gone.
+pub mod owes {
+    /// Nothing.
+    pub const NOTHING: u32 = 0;
+    /// Descriptors, unless they are shared, and its timer.
+    pub const REST: u32 = 1;
+    /// They are being fetched.
+    pub const UNDER_WAY: u32 = 2;
 }
 
 /// Offset of the "operations are ordered" byte in a thread block (read by trampolines as `gs:[..]`).
@@ -187,7 +210,7 @@ pub struct Block {
     pub own_tid: u32,
     /// Thread id shown to the program.
     pub shown_tid: u32,
-    /// 1: this is a vfork's child, a process of its own in its parent's memory.
+    /// This is a vfork's child, a process of its own in its parent's memory: see [`vforked`].
     pub vforked: u32,
     /// Written by the monitor: number of signals in `pending`.
     pub pending_count: AtomicU32,

@@ -1,6 +1,7 @@
 //! What happens to one system call: look its row up, do what its class says.
 
 use crate::gate::real;
+use crate::state::leads;
 use crate::stop::{broken, refused};
 use crate::{call, marshal, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
@@ -92,6 +93,9 @@ fn is_own_affair(number: u64, args: &[u64; 6]) -> bool {
 }
 
 fn dispatch(frame: &mut Frame, row: &'static Row) {
+    if leads() {
+        crate::files::clothe();
+    }
     match row.nr as u64 {
         nr::RT_SIGRETURN => raise::sigreturn(frame, row),
         nr::CLONE => thread::clone(frame, row),

@@ -2,8 +2,8 @@
 //! Who takes over fetches them.
 
 use crate::gate::{real, rpc};
-use crate::state::{block, private};
-use geryon_abi::layout::{rpc as number, why};
+use crate::state::{block, block_anew, private};
+use geryon_abi::layout::{rpc as number, vforked, why};
 
 const NR_CLOSE: u64 = 3;
 const NR_FCNTL: u64 = 72;
@@ -20,9 +20,27 @@ const O_CLOEXEC: u64 = 0o2_000_000;
 /// New leader: take over the former one's descriptors under the same numbers, unless its table is
 /// shared.
 pub fn inherit() {
-    if private().shares_files != 0 {
-        return;
+    if private().shares_files == 0 {
+        fetch_all();
     }
+}
+
+/// A vfork's child that was born to follow and leads by now: it fetches those of its predecessor, which
+/// was such a child, too.
+#[inline(always)]
+pub fn clothe() {
+    if block_anew().vforked == vforked::NAKED {
+        fetch_own();
+    }
+}
+
+#[cold]
+fn fetch_own() {
+    block_anew().vforked = vforked::YES;
+    fetch_all();
+}
+
+fn fetch_all() {
     let mut list = [0u64; 128];
     let mut first = 0;
     let mut pidfd = -1i64;

@@ -188,7 +188,7 @@ pub fn get_first(b: Here) -> Option<u64> {
 #[cold]
 fn leads_from_here(b: Here) {
     // (It may stand in the middle of a call whose beginning is logged: no copy of it is made meanwhile.)
-    if crate::serial::active() && b.vforked == 0 {
+    if crate::serial::active() {
         crate::serial::acquire(b);
     }
 }
@@ -254,7 +254,7 @@ pub fn first(b: Here) -> Option<u64> {
         };
         if kind_of(w) == kind::TURN {
             crate::serial::take(b, w);
-        } else if !crate::serial::active() || b.vforked != 0 || crate::serial::runs(b) {
+        } else if !crate::serial::active() || crate::serial::runs(b) {
             return Some(w);
         } else {
             crate::stop::diverged(why::KIND, b.pos - 1, plain(word(kind::TURN, 0, 0, 0)));

@@ -12,11 +12,12 @@ use crate::raise;
 use crate::state::{Here, block, block_at, header, leads, private};
 use crate::stop::{diverged, diverged_for_good};
 use crate::thread::{alone, greet};
+use crate::wait::{announce, announce_end};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    MAX_CHILDREN, SEGMENT_BASE, SHUT_BYTES, flight, promotion as promotion_state, role,
-    rpc as number, segment_bytes, why,
+    MAX_CHILDREN, SEGMENT_BASE, SHUT_BYTES, flight, owes, promotion as promotion_state, role,
+    rpc as number, segment_bytes, vforked, wait, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
@@ -106,13 +107,19 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     if is_clone && args[1] != 0 {
         child.rsp = args[1];
     }
+    // (It may have come to lead since they agreed.)
+    let executes = executes || leads();
     if executes {
         call::take_off(block(), row.nr, call::CONFIRMED);
     }
+    announce(wait::KERNEL, row.nr as u64, 0);
     let own = crate::thread::start_in(&child, slot, keep, true);
+    announce_end();
     // The child is done with this memory.
+    let name = block_at(slot).shown_tid;
     block_at(slot).free.store(1, Ordering::Release);
-    parent(frame, row, executes, own, false);
+    promotion::settle();
+    parent(frame, row, executes, own, Birth::Vfork { name });
 }
 
 /// fork, and clone without shared memory.
@@ -137,7 +144,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
         child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
         return;
     }
-    parent(frame, row, executes, own, true);
+    parent(frame, row, executes, own, Birth::Fork);
     if flags & CLONE_PARENT_SETTID != 0 && (frame.rax as i64) > 0 && row.nr as u64 == NR_CLONE {
         let (at, tid) = (args[2], frame.rax as u32);
         crate::gate::guarded(|| {
@@ -147,9 +154,28 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     }
 }
 
+/// What a child was born by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Birth {
+    /// It has its own memory and may run still.
+    Fork,
+    /// It has ended, or has another program: it was known by this name while it was in this memory.
+    Vfork { name: u32 },
+}
+
+impl Birth {
+    /// The id of a child whose birth the former leader has not logged.
+    fn shown(self, own: i64) -> i64 {
+        match self {
+            Birth::Vfork { name } if name != 0 && own > 0 => i64::from(name),
+            _ => own,
+        }
+    }
+}
+
 /// The parent's end of fork and vfork: the leader shows its child's id, a follower notes which of
-/// its own that is. `runs`: the child has its own memory and may run still.
-fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
+/// its own that is.
+fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) {
     let b = block();
     point!(ForkUnlogged);
     if executes {
@@ -160,8 +186,9 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
         Some(_) => crate::log::get_ahead(b) as i64,
         // Its predecessor's child, or if there was none, its own.
         None => promotion::given(b, row, &frame.args(), call::CONFIRMED).unwrap_or_else(|| {
-            call::made(b, row.nr, call::CONFIRMED, own);
-            own
+            let shown = birth.shown(own);
+            call::made(b, row.nr, call::CONFIRMED, shown);
+            shown
         }),
     };
     if shown > 0 && own < 0 {
@@ -182,7 +209,7 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, runs: bool) {
         if shown != own {
             adopt(shown as u32, own as u32);
         }
-    } else if own > 0 && runs {
+    } else if own > 0 && birth == Birth::Fork {
         // The leader's fork failed: take ours back.
         real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
         real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
@@ -204,6 +231,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     let p = private();
     block().flight.store(flight::NONE, Ordering::Relaxed);
     p.promotion.store(promotion_state::NONE, Ordering::Relaxed);
+    p.owes.store(owes::NOTHING, Ordering::Relaxed);
     crate::timer::forget();
     crate::clock::reset_locks();
     alone();
@@ -302,6 +330,10 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
     }
     await_file_maps();
     point!(ExecConfirmed);
+    if b.vforked != vforked::NOT {
+        // As soon as it has another program its slot may be another child's.
+        rpc(number::EXEC, b.shown_tid as u64, 0, 0);
+    }
     // Not `execute`: the turn must not go to another thread of a program that is about to end.
     let result = real(row.nr as u64, frame.args());
     complete(b, frame, row, kind::END, None, result, &Before::default());

@@ -9,7 +9,9 @@ use crate::state::{Here, block_anew, header, is_to_lead, leads, private};
 use crate::stop::broken;
 use crate::wait::{Patience, announce, announce_end};
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{flight, promotion, repeat, role, rpc as number, wait, why};
+use geryon_abi::layout::{
+    flight, owes, promotion, repeat, role, rpc as number, vforked, wait, why,
+};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::Row;
 
@@ -18,7 +20,10 @@ use geryon_abi::row::Row;
 pub fn promoted() -> bool {
     match private().promotion.load(Ordering::Acquire) {
         promotion::NONE => false,
-        promotion::DONE => true,
+        promotion::DONE => {
+            crate::files::clothe();
+            true
+        }
         promotion::ASKED | promotion::UNDER_WAY => prepare(),
         // Another word, by a flipped bit in its address.
         _ => broken(),
@@ -29,13 +34,20 @@ pub fn promoted() -> bool {
 #[cold]
 fn prepare() -> bool {
     let p = private();
-    let first = p.promotion.compare_exchange(
-        promotion::ASKED,
-        promotion::UNDER_WAY,
-        Ordering::SeqCst,
-        Ordering::SeqCst,
-    );
-    if first.is_ok() {
+    // (A vfork's child has descriptors and timers of its own. Where the process has threads that may need
+    // the process's before its parent is there again, one of them is waited for.)
+    let guest = block_anew().vforked != vforked::NOT;
+    let may = !guest || p.shares_files != 0 || p.multi == 0;
+    let first = may
+        && p.promotion
+            .compare_exchange(
+                promotion::ASKED,
+                promotion::UNDER_WAY,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            )
+            .is_ok();
+    if first {
         if !is_to_lead() {
             broken();
         }
@@ -43,12 +55,20 @@ fn prepare() -> bool {
         p.file_maps = header().open.file_maps[p.replica as usize].load(Ordering::SeqCst);
         // Nobody is inside a section: what a copied process shows of that is its source's.
         crate::clock::reset_locks();
-        crate::files::inherit();
+        match guest {
+            true => {
+                p.owes.store(owes::REST, Ordering::SeqCst);
+                crate::files::clothe();
+            }
+            false => crate::files::inherit(),
+        }
         // Whoever has still to map a file finds it here.
         header().open.leader_pid.store(p.own_pid, Ordering::SeqCst);
         crate::process::tell_children();
-        crate::timer::arm();
-        if crate::serial::active() {
+        if !guest {
+            crate::timer::arm();
+        }
+        if crate::serial::is_serial() {
             crate::serial::promoted();
         }
         // SAFETY: a word of the private structure; the others read it as `leads` does.
@@ -61,7 +81,25 @@ fn prepare() -> bool {
     while p.promotion.load(Ordering::SeqCst) != promotion::DONE {
         patience.spend();
     }
+    crate::files::clothe();
     true
+}
+
+/// A thread is back from a vfork, whose child may have taken over meanwhile: what it could not do for its
+/// parent is done now.
+pub fn settle() {
+    let owed = &private().owes;
+    let mine = owed.compare_exchange(
+        owes::REST,
+        owes::UNDER_WAY,
+        Ordering::SeqCst,
+        Ordering::SeqCst,
+    );
+    if mine.is_ok() {
+        crate::files::inherit();
+        crate::timer::arm();
+        owed.store(owes::NOTHING, Ordering::SeqCst);
+    }
 }
 
 /// Has this replica taken over from another one?

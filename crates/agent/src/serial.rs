@@ -9,7 +9,7 @@
 
 use crate::compare::plain;
 use crate::log::{get, is_cut, publish, put, remember, rewind};
-use crate::state::{Here, block_anew, block_at, leads, private};
+use crate::state::{Here, block, block_anew, block_at, leads, private};
 use crate::stop::diverged;
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
@@ -56,9 +56,16 @@ fn place_of(number: u32) -> &'static Place {
     &NEXT[number as usize % PLACES]
 }
 
-/// Is this process run serially?
+/// Is this process run serially, and does this thread take turns? A vfork's child does not: its parent
+/// keeps the turn until it is gone.
 #[inline(always)]
 pub fn active() -> bool {
+    is_serial() && block().vforked == 0
+}
+
+/// Is this process run serially?
+#[inline(always)]
+pub fn is_serial() -> bool {
     let p = private();
     p.serial != 0 && p.multi != 0
 }

@@ -16,6 +16,7 @@ mod children;
 mod cut;
 mod ends;
 mod flight;
+mod guests;
 mod quiet;
 mod spoilt;
 mod undo;
@@ -48,6 +49,8 @@ pub struct Takeover {
     successor: usize,
     /// Since when there is no leader.
     since: Instant,
+    /// Its vforks' children, which run in its memory: on which slots.
+    guests: Vec<(u64, Pid)>,
     /// Threads of the former leader, at their ends, with their registers.
     bodies: HashMap<Pid, Regs>,
     /// The former leader's memory; behind it, of those before it who have left something still.
@@ -97,6 +100,7 @@ impl Monitor {
     pub(crate) fn depose(&mut self, replica: usize) {
         // They may stand behind what is cut off.
         self.end_sleepers();
+        self.let_guests_leave(replica);
         let Some(successor) = self.successor(replica) else {
             return self.give_up("stopped: nobody is left who could lead");
         };
@@ -117,6 +121,7 @@ impl Monitor {
             .filter(|(_, p)| !ends(p))
             .map(|(p, _)| *p)
             .collect();
+        let guests = self.guests_of(replica);
         let (mut unled, mut over) = (Vec::new(), Vec::new());
         for (id, g) in &mut self.groups {
             let ended = g.members[replica].end.is_some();
@@ -157,6 +162,7 @@ impl Monitor {
             }
             let before = g.takeover.take();
             let mut next = Takeover::new(replica, former, successor);
+            next.guests = guests.get(id).cloned().unwrap_or_default();
             if let Some(before) = before {
                 next.succeed(before);
             }
@@ -179,6 +185,7 @@ impl Monitor {
         self.taken_over = true;
         self.deposed.extend(&pids);
         for p in pids {
+            self.disown(p);
             kill(p, libc::SIGKILL);
         }
         self.lose_another(successor);
@@ -244,7 +251,7 @@ impl Monitor {
         };
         match t.stage {
             Stage::Dying => {
-                let mut threads = self.threads.iter().filter(|(_, th)| th.pid == t.pid);
+                let mut threads = self.threads.iter().filter(|(_, th)| t.is_of(th.pid));
                 // (A first thread that has ended before the others stays until they have.)
                 if threads.any(|(tid, th)| !th.ends && !t.bodies.contains_key(tid)) {
                     if t.since.elapsed() > DYING {
@@ -345,7 +352,9 @@ impl Monitor {
             self.wake_sleepers(id, t.successor, true);
             return Ok(false);
         }
-        Ok(!self.awaits_heirs(id, t) && self.legacy_is_used(t, pid)?)
+        Ok(!self.awaits_heirs(id, t)
+            && !self.awaits_guests(id, pid)?
+            && self.legacy_is_used(t, pid)?)
     }
 
     /// Are its descriptors still wanted, by a child that the successor has forked while it followed?
@@ -372,7 +381,9 @@ impl Monitor {
     pub(crate) fn former(&self, pid: Pid) -> Option<Pid> {
         let (id, _) = self.membership(pid)?;
         let g = self.groups.get(&id)?;
-        g.heir_of.or_else(|| Some(g.takeover.as_ref()?.pid))
+        let guest = self.processes.get(&pid).and_then(|p| p.guest);
+        g.heir_of
+            .or_else(|| Some(g.takeover.as_ref()?.predecessor(guest)))
     }
 
     /// Its memory, or that of one before it that has left something to this thread group.
@@ -394,6 +405,7 @@ impl Takeover {
             pid,
             successor,
             since: Instant::now(),
+            guests: Vec::new(),
             bodies: HashMap::new(),
             memories: memory.into_iter().collect(),
             older: Vec::new(),
@@ -410,6 +422,11 @@ impl Takeover {
     /// The former leader's process.
     pub(crate) fn former_pid(&self) -> Pid {
         self.pid
+    }
+
+    /// Is the process the former leader's, or that of a vfork's child of it?
+    pub(crate) fn is_of(&self, pid: Pid) -> bool {
+        self.pid == pid || self.guests.iter().any(|(_, g)| *g == pid)
     }
 
     /// What the former leader has logged last is in doubt: it is cut off where the survivors stand.
@@ -434,6 +451,7 @@ impl Takeover {
             self.since = before.since;
             self.stage = before.stage;
             self.outvoted = before.outvoted;
+            self.guests = before.guests;
             self.bodies = before.bodies;
             self.legacy = before.legacy;
             self.memories.clear();

@@ -17,7 +17,7 @@ pub const CHILD: u64 = BASE + 4;
 pub const VFORKED: u64 = BASE + 9;
 /// A message for the user: (address, length).
 pub const MESSAGE: u64 = BASE + 5;
-/// The leader is about to exec: (path address).
+/// A vfork's child is about to have another program: (the id that the program sees).
 pub const EXEC: u64 = BASE + 6;
 /// Test hook, see `Private::sabotage`.
 pub const SABOTAGED: u64 = BASE + 7;

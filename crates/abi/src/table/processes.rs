@@ -14,7 +14,8 @@ rows! { pub(super) PROCESSES:
      CLONE_PIDFD and sharing only a part (memory without threads, files) are refused with EINVAL.";
   57 fork Lifecycle Full ();
   58 vfork Lifecycle Partial ()
-    "If the leader is lost while such a child has neither executed another program nor ended, nobody can take over, and the run stops with a report.";
+    "In a forked process with several threads that has not executed another program: if its leader is lost while \
+     such a child runs in its memory, and all its other threads wait for the one that has made it, the run stops with a report.";
   59 execve Lifecycle Full (pathname: Path, argv: Strings, envp: Strings);
   60 exit Lifecycle Full (status: Int32);
   61 wait4 Lifecycle Full (pid: Int32, wstatus: Out(Fixed(4)), options: Int32, rusage: Out(Fixed(144)));

@@ -178,6 +178,9 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.fault_rip = 0;
     new.altstack = [0; 3];
     new.vforked = vforked as u32;
+    if vforked {
+        new.shown_tid = 0;
+    }
     new.flight.store(flight::NONE, Ordering::Relaxed);
     new.given.store(0, Ordering::Relaxed);
     new.repeatable = repeat::NOTHING;

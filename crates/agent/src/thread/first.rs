@@ -5,11 +5,11 @@ use crate::compare::{plain, same_kind};
 use crate::gate::{real, rpc};
 use crate::log::{get_first, publish, put, remember, resume_stream};
 use crate::promotion::has_taken_over;
-use crate::state::{Here, block, leads};
+use crate::state::{Here, block, block_anew, leads};
 use crate::wait::Patience;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{repeat, rpc as number};
+use geryon_abi::layout::{repeat, rpc as number, vforked};
 use geryon_abi::record::{kind, low_of, word};
 
 const NR_GETTID: u64 = 186;
@@ -18,10 +18,11 @@ const NR_GETTID: u64 = 186;
 #[unsafe(no_mangle)]
 extern "C" fn geryon_thread_started(_block: u64) {
     let b = block();
-    if b.vforked != 0 {
+    if b.vforked != vforked::NOT {
         if !leads() {
             // A copy of the descriptor table would keep pipes open that the program closes.
             const NR_CLOSE_RANGE: u64 = 436;
+            block_anew().vforked = vforked::NAKED;
             real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
         }
         rpc(number::VFORKED, b.slot as u64, 0, 0);

@@ -36,22 +36,24 @@ impl Monitor {
         let old = self.processes.get_mut(&pid).map(|p| {
             p.memory = None;
             p.threads = 1;
-            (p.group.take(), p.replica, p.guest.take())
+            let shown = p.shown_as(pid);
+            p.shown = 0;
+            (p.group.take(), p.replica, p.guest.take(), shown)
         });
         // The program goes on under the name that it had; a vfork's child has its own.
         let name = match old {
-            Some((Some(g), _, guest)) => self.groups.get(&g).map(|g| match guest {
+            Some((Some(g), _, guest, shown)) => self.groups.get(&g).map(|g| match guest {
                 None => g.name,
                 Some(_) => Name {
-                    shown: pid,
+                    shown,
                     parent: g.name.shown,
                 },
             }),
             _ => None,
         };
         match old {
-            Some((Some(old), replica, Some(slot))) => self.end_guests(old, replica, slot),
-            Some((Some(old), replica, None)) => self.leave_group(old, replica),
+            Some((Some(old), replica, Some(slot), _)) => self.end_guests(old, replica, slot),
+            Some((Some(old), replica, None, _)) => self.leave_group(old, replica),
             _ => {}
         }
         let name = name.unwrap_or(Name {

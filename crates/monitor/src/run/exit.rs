@@ -34,7 +34,7 @@ impl Monitor {
             self.forget_retired();
         }
         match p.group {
-            Some(g) if p.guest.is_some() => self.on_guest_end(g, p.replica, tid, end),
+            Some(g) if p.guest.is_some() => self.on_guest_end(g, &p, tid, end),
             Some(g) => self.on_member_end(g, p.replica, tid, end),
             None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
@@ -170,14 +170,15 @@ impl Monitor {
     }
 
     /// A vfork's child has ended without exec.
-    fn on_guest_end(&mut self, id: GroupId, replica: usize, pid: Pid, end: End) {
+    fn on_guest_end(&mut self, id: GroupId, guest: &Process, pid: Pid, end: End) {
+        let replica = guest.replica;
         let follows = self
             .groups
             .get(&id)
             .is_some_and(|g| g.followers().any(|(r, _)| r == replica));
         if let Some(g) = self.groups.get(&id).filter(|g| g.leader == replica) {
             let name = Name {
-                shown: pid,
+                shown: guest.shown_as(pid),
                 parent: g.name.shown,
             };
             self.child_ended(name, end);

@@ -99,7 +99,8 @@ impl Monitor {
             }
         }
         for (p, process) in &mut self.processes {
-            if process.group.is_none() && process.fork.is_some() {
+            let newborn = process.group.is_none() && process.fork.is_some();
+            if newborn || process.guest.is_some() {
                 process.doomed |= match target {
                     0 => group_of(*p) == own,
                     -1 => true,

@@ -55,7 +55,10 @@ impl Monitor {
                 self.on_vforked(pid, regs.rdi);
                 0
             }
-            rpc::EXEC => 0,
+            rpc::EXEC => {
+                self.guest_leaves(pid, regs.rdi as u32 as Pid);
+                0
+            }
             rpc::INHERIT => {
                 let slot = self.image.slot_of(&regs).map(|s| s as u32);
                 self.inherit(pid, slot, regs.rdi, regs.rsi)?

@@ -35,7 +35,7 @@ pub struct Process {
     pub parent: Option<(GroupId, usize)>,
     /// Which of its parent's forks it is; None once it has said who it is.
     pub fork: Option<u64>,
-    /// The program has killed it before it had a group.
+    /// The program has killed it before it had a group of its own.
     pub doomed: bool,
     /// The leader's thread that has forked it, and stands still until it has said who it is.
     pub creator: Option<Pid>,
@@ -43,6 +43,8 @@ pub struct Process {
     pub threads: usize,
     /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
     pub guest: Option<u64>,
+    /// What the program calls a vfork's child that is about to leave that memory; 0: what the kernel does.
+    pub shown: Pid,
     /// A thread of it was found at its end, killed.
     pub dying: bool,
 }
@@ -60,7 +62,16 @@ impl Process {
             creator: None,
             threads: 1,
             guest: None,
+            shown: 0,
             dying: false,
+        }
+    }
+
+    /// What the program calls the process that the kernel calls `pid`: a vfork's child that leaves.
+    pub fn shown_as(&self, pid: Pid) -> Pid {
+        match self.shown {
+            0 => pid,
+            shown => shown,
         }
     }
 }

@@ -112,6 +112,7 @@ impl Monitor {
         let asleep = |s: &Stand| match s.waiting {
             wait::DIVERGED | wait::WORD => true,
             wait::VALUE => !s.due,
+            wait::KERNEL if s.vforks => true,
             _ => sleeps(s.tid),
         };
         let seen: Vec<(u32, u64)> = all.iter().map(|s| (s.waiting, s.pos)).collect();

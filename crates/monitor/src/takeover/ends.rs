@@ -16,18 +16,18 @@ impl Monitor {
         thread.ends = true;
         let pid = thread.pid;
         let tracee = Stopped(tid);
-        if let Some(body) = self.body(pid) {
-            let regs = tracee.regs()?;
-            self.groups
-                .get_mut(&body)
-                .and_then(|g| g.takeover.as_mut())
-                .map(|t| t.bodies.insert(tid, regs));
+        self.guest_ends(pid);
+        if self.leaves_a_body(tid, pid)? {
             return Ok(());
         }
         let killed = tracee.event_message()? as i32 & 0x7f;
         if killed != 0 {
             self.note_dying(pid);
             self.newborn_dies(pid, killed);
+            self.guest_dies(pid, killed);
+            if self.leaves_a_body(tid, pid)? {
+                return Ok(());
+            }
         }
         let member = self.membership(pid).filter(|(id, replica)| {
             let members = self.groups.get(id).map(|g| &g.members);
@@ -69,9 +69,22 @@ impl Monitor {
         Ok(())
     }
 
+    /// Is the thread, at its end, one of a former leader? It stays there, with its registers.
+    fn leaves_a_body(&mut self, tid: Pid, pid: Pid) -> Result<bool> {
+        let Some(body) = self.body(pid) else {
+            return Ok(false);
+        };
+        let regs = Stopped(tid).regs()?;
+        let group = self.groups.get_mut(&body);
+        if let Some(t) = group.and_then(|g| g.takeover.as_mut()) {
+            t.bodies.insert(tid, regs);
+        }
+        Ok(true)
+    }
+
     /// The group whose former leader this process is.
     fn body(&self, pid: Pid) -> Option<GroupId> {
-        let is = |t: &Takeover| t.pid == pid;
+        let is = |t: &Takeover| t.is_of(pid);
         let found = self
             .groups
             .iter()

@@ -2,7 +2,7 @@
 
 use crate::block_field;
 use crate::segment::wake_word;
-use crate::state::{GroupId, Monitor};
+use crate::state::{GroupId, Monitor, Process};
 use geryon_abi::layout::{MAX_THREADS, block_address, wait};
 use geryon_tracee::{Pid, RemoteMemory};
 use std::sync::atomic::Ordering;
@@ -26,6 +26,8 @@ pub struct Stand {
     pub standing: u64,
     /// The value that it waits for is there.
     pub due: bool,
+    /// It stands in the kernel until its vfork's child has another program, or ends.
+    pub vforks: bool,
 }
 
 impl Stand {
@@ -41,6 +43,11 @@ impl Stand {
     }
 }
 
+/// Is it a call by which a process waits for its child? (A clone announces itself only then.)
+fn is_vfork(nr: u64) -> bool {
+    matches!(nr as i64, libc::SYS_vfork | libc::SYS_clone)
+}
+
 /// Does an operand (see [`wait::operand`]) show this value?
 fn shows(memory: &RemoteMemory, operand: u64, value: u64) -> bool {
     let (address, size) = wait::place_of(operand);
@@ -54,8 +61,11 @@ fn shows(memory: &RemoteMemory, operand: u64, value: u64) -> bool {
 impl Monitor {
     /// How the living threads of a process stand; None while one of them cannot be told.
     pub(super) fn stands(&mut self, pid: Pid) -> Option<Vec<Stand>> {
+        let of_it = self.membership(pid);
+        let is_guest = |p: &Process| p.guest.is_some() && p.group.map(|g| (g, p.replica)) == of_it;
+        let runs_there = |p: Pid| p == pid || self.processes.get(&p).is_some_and(is_guest);
         let threads = self.threads.iter();
-        let threads = threads.filter(|(_, t)| t.pid == pid && !t.ends);
+        let threads = threads.filter(|(_, t)| !t.ends && runs_there(t.pid));
         let threads: Vec<Pid> = threads.map(|(t, _)| *t).collect();
         let m = self.memory(pid).ok()?;
         let mut out = Vec::new();
@@ -75,19 +85,18 @@ impl Monitor {
             // The position first: whoever reads a record meanwhile is seen to be busy, or comes to
             // wait again behind a position that is not the last.
             let pos = word(block_field!(pos));
+            let waiting = word(block_field!(waiting)) as u32;
+            let waiting_for = word(block_field!(waiting_for));
             out.push(Stand {
                 slot: slot as u32,
                 tid,
                 pos,
-                waiting: word(block_field!(waiting)) as u32,
+                waiting,
                 inside: word(block_field!(frame)) != 0 || word(block_field!(hook_rsp)) != 0,
                 midway: word(block_field!(midway)) as u32 != 0,
                 standing: word(block_field!(standing)),
-                due: shows(
-                    m,
-                    word(block_field!(waiting_for)),
-                    word(block_field!(waiting_value)),
-                ),
+                due: shows(m, waiting_for, word(block_field!(waiting_value))),
+                vforks: waiting == wait::KERNEL && is_vfork(waiting_for),
             });
         }
         (out.len() == threads.len()).then_some(out)
@@ -150,6 +159,7 @@ mod tests {
             midway: false,
             standing: 0,
             due: false,
+            vforks: false,
         }
     }
 

@@ -88,6 +88,7 @@ impl Monitor {
             g.forget(replica);
         }
         for p in pids {
+            self.disown(p);
             kill(p, libc::SIGKILL);
         }
     }

@@ -1,0 +1,151 @@
+//! A vfork's children, which run in the memory of their parents until they have programs of their own: one
+//! whose leader is lost is taken over with it.
+//!
+//! Each replica has such a child, on the same slot, and it is that child of the successor's which comes to
+//! the end of the log: its parent stands in the kernel until it is gone. So it is the child that prepares
+//! the process to lead, but for what only its parent can do (`geryon_abi::layout::owes`).
+
+use super::Takeover;
+use crate::state::{End, GroupId, Monitor};
+use crate::{block_field, private_field};
+use anyhow::Result;
+use geryon_abi::layout::{block_address, owes, vforked};
+use geryon_tracee::{Pid, RemoteMemory, await_report, poll_for};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// One that executes another program has told so by then.
+const LEAVING: Duration = Duration::from_secs(1);
+/// How often it is looked in any case.
+const LOOK: Duration = Duration::from_millis(1);
+
+impl Takeover {
+    /// The process whose descriptors the successor is to have, or its vfork's child on this slot. (One
+    /// that was killed before it had said who it is has its parent's.)
+    pub(super) fn predecessor(&self, guest: Option<u64>) -> Pid {
+        let same = self.guests.iter().find(|(slot, _)| Some(*slot) == guest);
+        same.map_or(self.pid, |(_, pid)| *pid)
+    }
+}
+
+impl Monitor {
+    /// Vforks' children of a replica, by group: on which slots.
+    pub(super) fn guests_of(&self, replica: usize) -> HashMap<GroupId, Vec<(u64, Pid)>> {
+        let mut found: HashMap<GroupId, Vec<(u64, Pid)>> = HashMap::new();
+        for (pid, p) in self.processes.iter().filter(|(_, p)| p.replica == replica) {
+            if let (Some(id), Some(slot)) = (p.group, p.guest) {
+                found.entry(id).or_default().push((slot, *pid));
+            }
+        }
+        found
+    }
+
+    /// The replica is about to lose the lead. A vfork's child that has another program already, of which
+    /// only has not been told, has left: its parent may have gone on.
+    pub(super) fn let_guests_leave(&mut self, replica: usize) {
+        let led = |id: &GroupId| self.leads(*id, replica);
+        let guests = self.guests_of(replica).into_iter();
+        let guests: Vec<(u64, Pid)> = guests
+            .filter(|(id, _)| led(id))
+            .flat_map(|(_, g)| g)
+            .collect();
+        for (slot, pid) in guests {
+            let since = Instant::now();
+            while self.processes.get(&pid).is_some_and(|p| p.guest.is_some())
+                && self.threads.get(&pid).is_some_and(|t| !t.ends)
+                && has_left(pid, slot)
+                && since.elapsed() < LEAVING
+            {
+                match poll_for(pid) {
+                    // What goes wrong with one that is just ending shows elsewhere.
+                    Ok(Some(stop)) => drop(self.on_stop(stop)),
+                    Ok(None) => await_report(LOOK),
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// The process is killed, for its replica is taken out. If it is a vfork's child it belongs to nobody any
+    /// more: by the time that it is gone the replica may have been made anew.
+    pub(crate) fn disown(&mut self, pid: Pid) {
+        let process = self.processes.get_mut(&pid);
+        if let Some(p) = process.filter(|p| p.guest.is_some()) {
+            p.guest = None;
+            p.group = None;
+            p.parent = None;
+        }
+    }
+
+    /// A process is about to end, killed by a signal. If it is a vfork's child of a leader, which was killed
+    /// from outside, its replica is lost.
+    pub(super) fn guest_dies(&mut self, pid: Pid, signal: i32) {
+        let Some(p) = self.processes.get(&pid).filter(|p| p.guest.is_some()) else {
+            return;
+        };
+        let (Some(id), replica, doomed) = (p.group, p.replica, p.doomed) else {
+            return;
+        };
+        if signal == libc::SIGKILL
+            && !doomed
+            && self.leads(id, replica)
+            && !self.is_dropped(replica)
+            && !self.ends(id)
+            && self.outcome.is_none()
+            && self.has_survivors(id)
+        {
+            self.lost(id, replica, End::Killed(signal));
+        }
+    }
+
+    /// A vfork's child is about to leave its parent's memory, with another program: what the program calls
+    /// it.
+    pub(crate) fn guest_leaves(&mut self, pid: Pid, shown: Pid) {
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.shown = shown;
+        }
+    }
+
+    /// The same for one that ends: it tells nothing, but its parent stands still as yet.
+    pub(super) fn guest_ends(&mut self, pid: Pid) {
+        let guest = self.processes.get(&pid);
+        let Some(slot) = guest.and_then(|p| p.guest) else {
+            return;
+        };
+        let at = block_address(slot as usize) + block_field!(shown_tid);
+        let mut shown = [0; 4];
+        if self
+            .memory(pid)
+            .is_ok_and(|m| m.read(at, &mut shown).is_ok())
+        {
+            self.guest_leaves(pid, Pid::from_le_bytes(shown));
+        }
+    }
+
+    /// Has a vfork's child of the new leader no descriptors yet, or has the process to wait for its own
+    /// thread to complete it?
+    pub(super) fn awaits_guests(&mut self, id: GroupId, pid: Pid) -> Result<bool> {
+        let replica = self.membership(pid).map_or(0, |(_, r)| r);
+        let guests = self.guests_of(replica).remove(&id).unwrap_or_default();
+        let m = self.memory(pid)?;
+        let word = |at: u64| -> Result<u32> {
+            let mut bytes = [0; 4];
+            m.read(at, &mut bytes)?;
+            Ok(u32::from_le_bytes(bytes))
+        };
+        for (slot, _) in guests {
+            let at = block_address(slot as usize) + block_field!(vforked);
+            if word(at)? == vforked::NAKED {
+                return Ok(true);
+            }
+        }
+        Ok(word(private_field!(owes))? != owes::NOTHING)
+    }
+}
+
+/// Is it not in its parent's memory any more?
+fn has_left(pid: Pid, slot: u64) -> bool {
+    let block = block_address(slot as usize);
+    let this = RemoteMemory::open(pid).and_then(|m| m.word(block + block_field!(this)));
+    !this.is_ok_and(|t| t == block)
+}
