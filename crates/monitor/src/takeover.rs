@@ -122,6 +122,7 @@ impl Monitor {
             .map(|(p, _)| *p)
             .collect();
         let guests = self.guests_of(replica);
+        let over_too = self.guests_over(replica, successor);
         let (mut unled, mut over) = (Vec::new(), Vec::new());
         for (id, g) in &mut self.groups {
             let ended = g.members[replica].end.is_some();
@@ -180,6 +181,9 @@ impl Monitor {
             if root {
                 self.outcome.get_or_insert(end.into());
             }
+            self.child_ended(name, end);
+        }
+        for (name, end) in over_too {
             self.child_ended(name, end);
         }
         self.taken_over = true;

@@ -108,7 +108,7 @@ impl Monitor {
         }
         let newborn = |m: &Monitor| {
             let expected = |p: &Process| p.group.is_none() && p.parent == Some((id, source));
-            m.processes.values().any(expected)
+            m.processes.values().any(expected) || m.has_early_child(id, source)
         };
         const BEING_BORN: &str = "a child of its source is being born";
         if newborn(self) {
@@ -140,6 +140,18 @@ impl Monitor {
                 later(&format!("{e:#}"))
             }
         }
+    }
+
+    /// Has a child of the replica's process come to its group before that has a leader? Who copied the
+    /// process now would not find the child's group among those that lack the copy.
+    fn has_early_child(&self, id: GroupId, replica: usize) -> bool {
+        let children = self.groups.get(&id).into_iter();
+        let children = children.flat_map(|g| g.children.values());
+        children.filter_map(|c| self.groups.get(c)).any(|child| {
+            child.members[replica].pid.is_some()
+                && child.leader_pid().is_none()
+                && child.leader_gone.is_none()
+        })
     }
 
     /// Is this the replica's process still, and has nobody said anything against it?

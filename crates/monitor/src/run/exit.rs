@@ -176,7 +176,8 @@ impl Monitor {
             .groups
             .get(&id)
             .is_some_and(|g| g.followers().any(|(r, _)| r == replica));
-        if let Some(g) = self.groups.get(&id).filter(|g| g.leader == replica) {
+        let led = self.groups.get(&id).filter(|g| g.leader == replica);
+        if let Some(g) = led.filter(|_| !guest.told) {
             let name = Name {
                 shown: guest.shown_as(pid),
                 parent: g.name.shown,

@@ -46,6 +46,9 @@ pub struct Group {
     pub stillborn: HashSet<u64>,
     /// Groups of forked children by the fork's number.
     pub children: HashMap<u64, GroupId>,
+    /// Followers' vforks' children that have ended last, by replica and slot: what the program calls them,
+    /// and how. The leader's may not have ended yet.
+    pub guest_ends: HashMap<(usize, u64), (Pid, End)>,
     /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
     pub crashes: Vec<Crash>,
     /// The last follower that crashed inside the agent: slot, position, program counter.
@@ -93,6 +96,7 @@ impl Group {
             lost_newborns: Vec::new(),
             stillborn: HashSet::new(),
             children: HashMap::new(),
+            guest_ends: HashMap::new(),
             crashes: Vec::new(),
             agent_crash: None,
             reports: Vec::new(),

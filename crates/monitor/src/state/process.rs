@@ -45,6 +45,8 @@ pub struct Process {
     pub guest: Option<u64>,
     /// What the program calls a vfork's child that is about to leave that memory; 0: what the kernel does.
     pub shown: Pid,
+    /// Its end is known to whom it concerns.
+    pub told: bool,
     /// A thread of it was found at its end, killed.
     pub dying: bool,
 }
@@ -63,6 +65,7 @@ impl Process {
             threads: 1,
             guest: None,
             shown: 0,
+            told: false,
             dying: false,
         }
     }

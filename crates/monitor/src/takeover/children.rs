@@ -51,7 +51,7 @@ impl Monitor {
     /// A process of the program has ended.
     pub(crate) fn child_ended(&mut self, name: Name, end: End) {
         if self.ended.len() > MANY && !self.taken_over {
-            self.ended.retain(|e| is_zombie(e.name.shown));
+            self.ended.retain(|e| is_there(e.name.shown));
         }
         let parent = self.groups.values().find(|g| g.name.shown == name.parent);
         let Some(parent) = parent.filter(|_| name.parent != 0) else {
@@ -110,7 +110,7 @@ impl Monitor {
             .collect();
         for e in &mut self.ended {
             let natively = led.iter().any(|n| n.shown == e.name.parent);
-            e.reaped |= natively && !is_zombie(e.name.shown);
+            e.reaped |= natively && !is_there(e.name.shown);
         }
     }
 
@@ -193,8 +193,9 @@ fn look_again(g: &Group) {
     crate::segment::wake_half(events);
 }
 
-fn is_zombie(pid: Pid) -> bool {
-    state(pid) == Some('Z')
+/// Has nobody waited for it? (It is a zombie, or about to be one.)
+fn is_there(pid: Pid) -> bool {
+    !matches!(state(pid), None | Some('X'))
 }
 
 #[cfg(test)]

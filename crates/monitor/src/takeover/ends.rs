@@ -16,11 +16,16 @@ impl Monitor {
         thread.ends = true;
         let pid = thread.pid;
         let tracee = Stopped(tid);
-        self.guest_ends(pid);
+        let status = tracee.event_message()? as i32;
+        let killed = status & 0x7f;
+        let end = match killed {
+            0 => End::Exited(status >> 8 & 0xff),
+            signal => End::Killed(signal),
+        };
+        self.guest_ends(pid, end);
         if self.leaves_a_body(tid, pid)? {
             return Ok(());
         }
-        let killed = tracee.event_message()? as i32 & 0x7f;
         if killed != 0 {
             self.note_dying(pid);
             self.newborn_dies(pid, killed);

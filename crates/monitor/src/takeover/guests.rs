@@ -6,7 +6,7 @@
 //! the process to lead, but for what only its parent can do (`geryon_abi::layout::owes`).
 
 use super::Takeover;
-use crate::state::{End, GroupId, Monitor};
+use crate::state::{End, GroupId, Monitor, Name};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::layout::{block_address, owes, vforked};
@@ -77,6 +77,28 @@ impl Monitor {
         }
     }
 
+    /// The children of vforks of a lost leader that are over, for the successor's have ended: their names and
+    /// ends.
+    pub(super) fn guests_over(&mut self, former: usize, successor: usize) -> Vec<(Name, End)> {
+        let mut over = Vec::new();
+        for (id, guests) in self.guests_of(former) {
+            for (slot, pid) in guests {
+                let Some(g) = self.groups.get(&id).filter(|g| g.leader == former) else {
+                    continue;
+                };
+                let told = self.processes.get(&pid).is_none_or(|p| p.told);
+                let last = g.guest_ends.get(&(successor, slot)).copied();
+                let parent = g.name.shown;
+                // (The successor may still be at the child before this one.)
+                let same = last.filter(|(shown, _)| self.guest_id(pid, slot) == Some(*shown));
+                if let Some((shown, end)) = same.filter(|_| !told) {
+                    over.push((Name { shown, parent }, end));
+                }
+            }
+        }
+        over
+    }
+
     /// A process is about to end, killed by a signal. If it is a vfork's child of a leader, which was killed
     /// from outside, its replica is lost.
     pub(super) fn guest_dies(&mut self, pid: Pid, signal: i32) {
@@ -106,20 +128,42 @@ impl Monitor {
         }
     }
 
-    /// The same for one that ends: it tells nothing, but its parent stands still as yet.
-    pub(super) fn guest_ends(&mut self, pid: Pid) {
-        let guest = self.processes.get(&pid);
-        let Some(slot) = guest.and_then(|p| p.guest) else {
+    /// The same for one that ends: it tells nothing, but its parent stands still as yet. If it leads, that is
+    /// the end of the program's child, even if its replica is lost before it is gone.
+    pub(super) fn guest_ends(&mut self, pid: Pid, end: End) {
+        let guest = self.processes.get(&pid).filter(|p| !p.told);
+        let Some((slot, id)) = guest.and_then(|p| Some((p.guest?, p.group?))) else {
             return;
         };
+        if let Some(shown) = self.guest_id(pid, slot) {
+            self.guest_leaves(pid, shown);
+        }
+        let Some(p) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        let Some(g) = self.groups.get_mut(&id) else {
+            return;
+        };
+        if g.leader != p.replica {
+            if let End::Exited(_) = end {
+                g.guest_ends.insert((p.replica, slot), (p.shown, end));
+            }
+        } else if end != End::Killed(libc::SIGKILL) || p.doomed {
+            p.told = true;
+            let name = Name {
+                shown: p.shown_as(pid),
+                parent: g.name.shown,
+            };
+            self.child_ended(name, end);
+        }
+    }
+
+    /// What the program calls the vfork's child that runs on this slot, as long as it does.
+    fn guest_id(&mut self, pid: Pid, slot: u64) -> Option<Pid> {
         let at = block_address(slot as usize) + block_field!(shown_tid);
         let mut shown = [0; 4];
-        if self
-            .memory(pid)
-            .is_ok_and(|m| m.read(at, &mut shown).is_ok())
-        {
-            self.guest_leaves(pid, Pid::from_le_bytes(shown));
-        }
+        self.memory(pid).ok()?.read(at, &mut shown).ok()?;
+        Some(Pid::from_le_bytes(shown)).filter(|s| *s > 0)
     }
 
     /// Has a vfork's child of the new leader no descriptors yet, or has the process to wait for its own
