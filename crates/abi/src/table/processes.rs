@@ -14,8 +14,9 @@ rows! { pub(super) PROCESSES:
      CLONE_PIDFD and sharing only a part (memory without threads, files) are refused with EINVAL.";
   57 fork Lifecycle Full ();
   58 vfork Lifecycle Partial ()
-    "In a forked process with several threads that has not executed another program: if its leader is lost while \
-     such a child runs in its memory, and all its other threads wait for the one that has made it, the run stops with a report.";
+    "A child that is killed by a signal while it runs in its parent's memory stops the run with a report. So does, in \
+     a forked process with several threads that has not executed another program, the loss of its leader while \
+     such a child runs and all other threads wait for the one that has made it.";
   59 execve Lifecycle Full (pathname: Path, argv: Strings, envp: Strings);
   60 exit Lifecycle Full (status: Int32);
   61 wait4 Lifecycle Full (pid: Int32, wstatus: Out(Fixed(4)), options: Int32, rusage: Out(Fixed(144)));

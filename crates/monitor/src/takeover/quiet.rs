@@ -66,7 +66,9 @@ impl Monitor {
         let runs_there = |p: Pid| p == pid || self.processes.get(&p).is_some_and(is_guest);
         let threads = self.threads.iter();
         let threads = threads.filter(|(_, t)| !t.ends && runs_there(t.pid));
-        let threads: Vec<Pid> = threads.map(|(t, _)| *t).collect();
+        let threads: Vec<(Pid, Pid)> = threads.map(|(tid, t)| (*tid, t.pid)).collect();
+        let guests = threads.iter().filter(|(_, p)| *p != pid).count();
+        let threads: Vec<Pid> = threads.into_iter().map(|(tid, _)| tid).collect();
         let m = self.memory(pid).ok()?;
         let mut out = Vec::new();
         for slot in 0..MAX_THREADS {
@@ -99,7 +101,9 @@ impl Monitor {
                 vforks: waiting == wait::KERNEL && is_vfork(waiting_for),
             });
         }
-        (out.len() == threads.len()).then_some(out)
+        // A thread that vforks is about to have a child that nobody has heard of, or has it no more.
+        let vforks = out.iter().filter(|s| s.vforks).count();
+        (out.len() == threads.len() && vforks == guests).then_some(out)
     }
 
     /// The former leader may have written to another thread's line: what a survivor has read was in the
