@@ -183,7 +183,8 @@ impl Monitor {
                 return;
             }
         };
-        let idle = members.iter().all(|(_, p)| self.is_idle(*p));
+        // (A vfork's child that leads may sleep as long as it likes, and its parent with it.)
+        let idle = !self.leads_by_guest(id) && members.iter().all(|(_, p)| self.is_idle(*p));
         let rounds = self.watch.idle_takeovers.entry(id).or_insert(0);
         *rounds = if idle { *rounds + 1 } else { 0 };
         if *rounds >= IDLE_ROUNDS && self.outcome.is_none() {

@@ -166,6 +166,12 @@ impl Monitor {
         Some(Pid::from_le_bytes(shown)).filter(|s| *s > 0)
     }
 
+    /// Does the new leader lead, while a vfork's child runs in its memory?
+    pub(crate) fn leads_by_guest(&self, id: GroupId) -> bool {
+        let takeover = self.groups.get(&id).and_then(|g| g.takeover.as_ref());
+        takeover.is_some_and(|t| t.told && self.guests_of(t.successor).contains_key(&id))
+    }
+
     /// Has a vfork's child of the new leader no descriptors yet, or has the process to wait for its own
     /// thread to complete it?
     pub(super) fn awaits_guests(&mut self, id: GroupId, pid: Pid) -> Result<bool> {
