@@ -236,6 +236,24 @@ mod tests {
         }
     }
 
+    /// See `Stopped::injected_syscall`.
+    #[test]
+    fn an_injected_call_passes_and_what_follows_it_stops() {
+        let image = Image::load().expect("an image");
+        let (gate, at) = (image.gate(), image.symbol("geryon_injected"));
+        let mut code = [0; 12];
+        image
+            .memfd
+            .read_exact_at(&mut code, image.len + (at - GATE_BASE))
+            .expect("the code");
+        // syscall; mov rdi, rax; mov eax, ..; syscall
+        assert_eq!(code[..6], [0x0f, 0x05, 0x48, 0x89, 0xc7, 0xb8]);
+        assert_eq!(code[10..], [0x0f, 0x05]);
+        // The filter sees the address behind a call.
+        assert!((gate.start..gate.end).contains(&(at + 2)));
+        assert!(at + 12 >= gate.end);
+    }
+
     #[test]
     fn a_newborn_thread_is_not_its_creator() {
         let image = Image::load().expect("an image");

@@ -14,7 +14,6 @@ pub use dead::Dead;
 pub(crate) use eager::Unsharing;
 pub use eager::can_populate;
 pub(crate) use replica::{Made, Seat};
-pub(crate) use thread::restartable;
 
 use crate::journal::Event;
 use crate::state::{Group, GroupId, Monitor};

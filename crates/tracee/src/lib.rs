@@ -209,17 +209,7 @@ impl Stopped {
         let saved = self.regs()?;
         let mask = self.mask()?;
         self.set_mask(u64::MAX)?;
-        let mut regs = saved;
-        regs.rip = at;
-        regs.rax = nr as u64;
-        regs.orig_rax = u64::MAX;
-        regs.rdi = args[0];
-        regs.rsi = args[1];
-        regs.rdx = args[2];
-        regs.r10 = args[3];
-        regs.r8 = args[4];
-        regs.r9 = args[5];
-        self.set_regs(&regs)?;
+        self.set_regs(&calling(saved, at, nr, args))?;
         let mut halves = 0;
         while halves < 2 {
             self.resume_to_syscall()?;
@@ -239,6 +229,53 @@ impl Stopped {
         self.set_regs(&saved)?;
         self.set_mask(mask)?;
         Ok(result)
+    }
+
+    /// The same with one stop instead of two: a `syscall` instruction at `at` is followed by a move of
+    /// its result to rdi and by a second one, which the filter stops. A call that was interrupted when
+    /// the thread stopped will be issued again.
+    ///
+    /// # Errors
+    /// As for [`Stopped::remote_syscall`].
+    pub fn injected_syscall(self, at: u64, nr: i64, args: [u64; 6]) -> Result<i64> {
+        let saved = restartable(self.regs()?);
+        let mask = self.mask()?;
+        self.set_mask(u64::MAX)?;
+        self.set_regs(&calling(saved, at, nr, args))?;
+        loop {
+            self.resume(0)?;
+            match stop::wait_for(self.0)? {
+                Stop::Event(_, Event::Seccomp) => break,
+                Stop::Event(_, Event::Clone | Event::Fork | Event::Vfork | Event::Stop(_)) => {}
+                end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
+                    return Err(stop::ended(end));
+                }
+                other => return Err(Error::other(format!("unexpected stop {other:?}"))),
+            }
+        }
+        let result = self.regs()?.rdi as i64;
+        // Their number of a call, which is none, makes the kernel pass over the second one.
+        self.set_regs(&saved)?;
+        self.set_mask(mask)?;
+        Ok(result)
+    }
+
+    /// Make the thread fork its process, with more flags of clone(2), by the call `nr`, at `at` (see
+    /// [`Stopped::injected_syscall`]). The new process is traced from its first instruction on, without
+    /// a stop of its parent's that would tell of it: [`settle_forked`] has to be called for it.
+    ///
+    /// # Errors
+    /// As for [`Stopped::remote_syscall`].
+    pub fn fork(self, at: u64, nr: i64, flags: i32) -> Result<i64> {
+        self.set_options(OPTIONS & !libc::PTRACE_O_TRACECLONE)?;
+        let flags = flags | libc::CLONE_PTRACE;
+        let result = self.injected_syscall(at, nr, [flags as u64, 0, 0, 0, 0, 0]);
+        self.set_options(OPTIONS)?;
+        result
+    }
+
+    fn set_options(self, options: i32) -> Result<()> {
+        ptrace(libc::PTRACE_SETOPTIONS, self.0, 0, options as usize)
     }
 
     /// Run to the end of the system call it is in (after an exec event).
@@ -272,6 +309,36 @@ pub fn settle(pid: Pid) -> Result<()> {
             _ => Stopped(pid).resume(0)?,
         }
     }
+}
+
+/// Wait for the first stop of a process that was made by [`Stopped::fork`].
+///
+/// # Errors
+/// As for [`settle`].
+pub fn settle_forked(pid: Pid) -> Result<()> {
+    settle(pid)?;
+    Stopped(pid).set_options(OPTIONS)
+}
+
+/// The registers with which a call is made at `at`.
+fn calling(mut regs: Regs, at: u64, nr: i64, args: [u64; 6]) -> Regs {
+    regs.rip = at;
+    regs.rax = nr as u64;
+    regs.orig_rax = u64::MAX;
+    [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = args;
+    regs
+}
+
+/// The registers with which an interrupted call is issued again. (The kernel restarts a call by itself
+/// only where it interrupted it; elsewhere its mark would be seen as the result.)
+pub fn restartable(mut regs: Regs) -> Regs {
+    let interrupted = (-516..=-512).contains(&(regs.rax as i64));
+    if regs.orig_rax as i64 >= 0 && interrupted {
+        regs.rip -= 2;
+        regs.rax = regs.orig_rax;
+    }
+    regs.orig_rax = u64::MAX;
+    regs
 }
 
 /// Address and length of a thread's list of robust mutexes.

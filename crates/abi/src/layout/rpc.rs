@@ -42,5 +42,7 @@ pub const UNREAPED: u64 = BASE + 16;
 /// Return from a handler and deliver a signal at the application state that is restored then: (the
 /// kernel's signal frame, address of siginfo); does not answer.
 pub const DELIVER_BEYOND: u64 = BASE + 17;
+/// Behind a call that the monitor has made the thread make, see `geryon_injected`; does not answer.
+pub const INJECTED: u64 = BASE + 18;
 /// One past the last.
-pub const END: u64 = BASE + 18;
+pub const END: u64 = BASE + 19;

@@ -268,9 +268,21 @@ global_asm!(
     "mov gs:[{flight_result} + 8], rax",
     check_made!(),
     "ret",
-    at!(0x1000),
+    // ---- calls that the monitor makes a stopped thread make ------------------------------
+    at!(0xff0),
+    "cmp r11d, {way_in}",            // nobody else comes here
+    "je 6f",
+    "ud2",
+    "6:",
+    ".globl geryon_injected",
+    "geryon_injected:",
+    "syscall",
+    "mov rdi, rax",
     ".globl geryon_gate_end",
-    "geryon_gate_end:",
+    ".set geryon_gate_end, geryon_gate_begin + 0x1000",
+    "mov eax, {injected}",           // it stops here, outside the gate
+    "syscall",
+    "ud2",
     // ---- outside the gate: stops in the monitor ------------------------------------------
     at!(0x16e0),
     ".globl geryon_rpc",
@@ -294,6 +306,7 @@ global_asm!(
     at!(0x2000),
     ".popsection",
     deliver = const rpc::DELIVER,
+    injected = const rpc::INJECTED,
     returned = const FaultPoint::CallReturned as u32,
     call_noted = const FaultPoint::CallNoted as u32,
     half_noted = const FaultPoint::CallHalfNoted as u32,

@@ -1,14 +1,13 @@
 //! Faults in one thread: stopping it wherever it is, and changing its registers or memory.
 
 use crate::block_field;
-use crate::recover::restartable;
 use crate::state::Monitor;
 use anyhow::{Context, Result};
 use geryon_abi::layout::{AGENT_BASE, RESERVED_END, touches_reserved};
 use geryon_fault::place::Maps;
 use geryon_fault::{Gpr, Target, registers, vector};
 use geryon_patch::{INSTRUCTION_MAX, instruction_len};
-use geryon_tracee::{Event, Pid, Regs, Stop, Stopped, poll_for, xsave_offset};
+use geryon_tracee::{Event, Pid, Regs, Stop, Stopped, poll_for, restartable, xsave_offset};
 use std::time::{Duration, Instant};
 
 /// The loop serves others again after so long.

@@ -1,6 +1,6 @@
 //! One process of the missing replica: an injected fork of its source's process, then its threads.
 
-use super::thread::{State, restartable};
+use super::thread::State;
 use super::{Attempt, demote};
 use crate::maps::AddressSpace;
 use crate::state::{Group, GroupId, Monitor, Process, Thread};
@@ -8,7 +8,7 @@ use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{MAX_THREADS, block_address, touches_reserved};
 use geryon_abi::point::FaultPoint;
-use geryon_tracee::{Pid, RemoteMemory, Stopped, points, settle};
+use geryon_tracee::{Pid, RemoteMemory, Stopped, points, settle_forked};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -266,7 +266,7 @@ impl Monitor {
         self.release(halted);
         self.pause = since.elapsed();
         let living: Vec<u64> = states.iter().map(|s| s.block).collect();
-        let made = settle(copy)
+        let made = settle_forked(copy)
             .and_then(|()| RemoteMemory::open(copy))
             .map_err(anyhow::Error::from)
             .and_then(|m| {
@@ -323,21 +323,17 @@ impl Monitor {
 
     /// Fork the halted process. The copy, of one thread, comes to its first stop.
     fn fork(&self, first: &State, shares_files: bool) -> Result<Pid> {
-        let gate = self.image.symbol("geryon_blocking_syscall");
         let flags = if shares_files {
             libc::CLONE_FILES | libc::CLONE_FS
         } else {
             0
         };
-        let t = Stopped(first.tid);
-        let before = t.regs()?;
         let nr = match points::fails(FaultPoint::CopyFails) {
             true => NO_CALL,
             false => libc::SYS_clone,
         };
-        let got = t.remote_syscall(gate, nr, [flags as u64, 0, 0, 0, 0, 0]);
-        t.set_regs(&restartable(before))?;
-        let copy = got?;
+        let at = self.image.symbol("geryon_injected");
+        let copy = Stopped(first.tid).fork(at, nr, flags)?;
         if copy <= 0 {
             bail!(
                 "cannot fork: {}",

@@ -4,7 +4,7 @@ use super::demote;
 use crate::block_field;
 use crate::image::Image;
 use anyhow::{Result, bail};
-use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, robust_list, settle};
+use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, restartable, robust_list, settle};
 
 /// Where in a block's stack area nothing lies as long as its thread does not run.
 const SCRATCH: u64 = 0x4800;
@@ -72,14 +72,14 @@ impl State {
     /// Give the copy's thread this state. `memory` is the copy's.
     pub fn put(&self, tid: Pid, first: bool, image: &Image, memory: &RemoteMemory) -> Result<()> {
         let t = Stopped(tid);
-        let gate = image.symbol("geryon_blocking_syscall");
+        let at = image.symbol("geryon_injected");
         let scratch = self.block + SCRATCH;
         // Off the alternate stack, which cannot be set from on it.
         let mut regs = self.regs;
         regs.rsp = scratch - 512;
         regs.orig_rax = u64::MAX;
         t.set_regs(&regs)?;
-        let call = |nr, args| t.remote_syscall(gate, nr, args);
+        let call = |nr, args| t.injected_syscall(at, nr, args);
         if first && self.clear_tid != 0 {
             call(libc::SYS_set_tid_address, [self.clear_tid, 0, 0, 0, 0, 0])?;
         }
@@ -130,29 +130,17 @@ pub fn make(in_process_of: Stopped, image: &Image, clear_tid: u64) -> Result<Pid
         | libc::CLONE_SIGHAND
         | libc::CLONE_THREAD
         | libc::CLONE_SYSVSEM;
-    let gate = image.symbol("geryon_blocking_syscall");
+    let at = image.symbol("geryon_injected");
     let clear = match clear_tid {
         0 => 0,
         _ => libc::CLONE_CHILD_CLEARTID,
     };
     let args = [(FLAGS | clear) as u64, 0, 0, clear_tid, 0, 0];
-    let tid = in_process_of.remote_syscall(gate, libc::SYS_clone, args)?;
+    let tid = in_process_of.injected_syscall(at, libc::SYS_clone, args)?;
     if tid <= 0 {
         let e = std::io::Error::from_raw_os_error(-tid as i32);
         bail!("cannot create a thread in the copy: {e}");
     }
     settle(tid as Pid)?;
     Ok(tid as Pid)
-}
-
-/// The registers with which an interrupted call is issued again. (The kernel restarts a call by itself
-/// only where it interrupted it; elsewhere its mark would be seen as the result.)
-pub fn restartable(mut regs: Regs) -> Regs {
-    let interrupted = (-516..=-512).contains(&(regs.rax as i64));
-    if regs.orig_rax as i64 >= 0 && interrupted {
-        regs.rip -= 2;
-        regs.rax = regs.orig_rax;
-    }
-    regs.orig_rax = u64::MAX;
-    regs
 }

@@ -97,6 +97,8 @@ impl Monitor {
                 answer(tracee, &mut regs, 0)?;
                 return self.inject(tid, pid, info);
             }
+            // Only a fault leads there: it dies of what is behind.
+            rpc::INJECTED => 0,
             // No answer: the thread stays where it is.
             rpc::DIVERGENCE => return self.on_divergence(tid, pid, regs.rdi),
             other => bail!("the agent asked something unknown: {other:#x}"),
