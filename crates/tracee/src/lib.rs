@@ -242,11 +242,14 @@ impl Stopped {
         let mask = self.mask()?;
         self.set_mask(u64::MAX)?;
         self.set_regs(&calling(saved, at, nr, args))?;
+        let mut signal = 0;
         loop {
-            self.resume(0)?;
+            self.resume(std::mem::take(&mut signal))?;
             match stop::wait_for(self.0)? {
                 Stop::Event(_, Event::Seccomp) => break,
                 Stop::Event(_, Event::Clone | Event::Fork | Event::Vfork | Event::Stop(_)) => {}
+                // SIGSTOP, which nobody can block.
+                Stop::Signal(_, it) => signal = it,
                 end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
                     return Err(stop::ended(end));
                 }
