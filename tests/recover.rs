@@ -98,6 +98,28 @@ fn several_faults_are_repaired() {
     verdicts.finish();
 }
 
+/// The new leader leads while its first thread waits for a vfork's child that sleeps: nobody does anything
+/// for longer than a takeover may last else.
+#[test]
+fn a_takeover_may_sleep() {
+    support::no_core_files();
+    let mut verdicts = Verdicts::default();
+    let guest = built("recover_nap");
+    let case = Case {
+        name: "nap",
+        argv: vec![guest.to_string_lossy().into_owned(), "18000".into()],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_nap'",
+    };
+    let scene = Scene {
+        every_ms: (300, 800),
+        strikes: 1,
+        choice: Choice::Leader,
+        ..OFTEN
+    };
+    try_case(&case, "nap", scene, Path::new("."), &mut verdicts);
+    verdicts.finish();
+}
+
 /// Where the inputs lie.
 fn inputs_made() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("real");

@@ -55,6 +55,8 @@ pub enum Choice {
     One,
     /// Anybody but the last one that was killed.
     Another,
+    /// The leader.
+    Leader,
     /// Two followers at once.
     TwoFollowers,
     /// The leader and a follower at once.
@@ -83,6 +85,7 @@ impl Choice {
             Choice::One => vec![any],
             Choice::Another if last == Some(any) => vec![(any + 1) % n],
             Choice::Another => vec![any],
+            Choice::Leader => vec![replicas.leader],
             Choice::TwoFollowers => followers.take(2).collect(),
             Choice::LeaderAndFollower => {
                 let leader = [replicas.leader].into_iter();
