@@ -88,7 +88,6 @@ fn required() -> Vec<(&'static str, Outcome)> {
         probe::Tracee {
             seize: not_tried(),
             memory: not_tried(),
-            process_vm: not_tried(),
             getfd: not_tried(),
         }
     });
@@ -117,14 +116,6 @@ fn required() -> Vec<(&'static str, Outcome)> {
             ),
         ),
         (
-            "process_vm",
-            need(
-                tracee.process_vm,
-                "write a tracee's data with process_vm_writev",
-                "a kernel with CONFIG_CROSS_MEMORY_ATTACH=y; in a container --cap-add=SYS_PTRACE",
-            ),
-        ),
-        (
             "pidfd_getfd",
             need(
                 tracee.getfd,
@@ -148,32 +139,12 @@ fn required() -> Vec<(&'static str, Outcome)> {
                 "a kernel with CONFIG_MEMBARRIER=y and a seccomp profile that allows it",
             ),
         ),
-        (
-            "equal layout",
-            need(
-                probe::no_randomisation(),
-                "switch address randomisation off for replicas",
-                "allow personality(ADDR_NO_RANDOMIZE): in a container \
-                 --security-opt seccomp=unconfined",
-            ),
-        ),
         ("/proc", proc_mount()),
     ]
 }
 
 fn wanted() -> Vec<(&'static str, Outcome)> {
     vec![
-        (
-            "pid namespaces",
-            want(
-                probe::namespaces(),
-                "give each replica its own pid namespace",
-                "sysctl user.max_user_namespaces=15000 and, where the distribution has them, \
-                 kernel.unprivileged_userns_clone=1 and \
-                 kernel.apparmor_restrict_unprivileged_userns=0; without it the leader's ids \
-                 are shown to all, and robust and PI mutexes are limited",
-            ),
-        ),
         (
             "processes",
             limit(libc::RLIMIT_NPROC, NPROC_MIN, "ulimit -u"),
@@ -186,15 +157,6 @@ fn wanted() -> Vec<(&'static str, Outcome)> {
         ("memory", memory()),
         ("overcommit", overcommit()),
         (
-            "priority",
-            want(
-                probe::real_time(),
-                "raise the monitor to real-time priority",
-                "grant CAP_SYS_NICE or an rtprio limit in /etc/security/limits.conf; without it \
-                 stopping a replica takes longer while every core is busy",
-            ),
-        ),
-        (
             "rdtsc",
             want(
                 probe::tsc(),
@@ -204,29 +166,11 @@ fn wanted() -> Vec<(&'static str, Outcome)> {
             ),
         ),
         (
-            "cpuid",
-            want(
-                probe::cpuid_faulting(),
-                "trap cpuid",
-                "another CPU or hypervisor; matters only for programs that ask cpuid themselves \
-                 and then use RDRAND or RDSEED",
-            ),
-        ),
-        (
             "eager copies",
             want(
                 geryon_monitor::can_populate(),
                 "give a copy pages of its own (MADV_POPULATE_WRITE)",
                 "Linux 5.14 or newer; matters only for run --eager-copy",
-            ),
-        ),
-        (
-            "perf",
-            want(
-                probe::perf(),
-                "count instructions",
-                "sysctl kernel.perf_event_paranoid=2, or a virtual machine that is given a PMU; \
-                 matters only for profiles",
             ),
         ),
     ]
@@ -403,6 +347,6 @@ mod tests {
             .chain(wanted())
             .map(|(name, _)| name)
             .collect();
-        assert!(names.contains(&"ptrace") && names.contains(&"perf"));
+        assert!(names.contains(&"ptrace") && names.contains(&"eager copies"));
     }
 }

@@ -1,6 +1,6 @@
 //! The questions of `geryon doctor` to the kernel: all of its unsafe code.
 
-use std::ffi::{c_long, c_ulong};
+use std::ffi::c_long;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -13,8 +13,6 @@ pub struct Tracee {
     pub seize: io::Result<()>,
     /// A write to a page without write permission.
     pub memory: io::Result<()>,
-    /// A write to a writable page.
-    pub process_vm: io::Result<()>,
     /// A copy of one of its descriptors.
     pub getfd: io::Result<()>,
 }
@@ -72,7 +70,6 @@ pub fn tracee() -> io::Result<Tracee> {
     let seize = seize(child);
     let found = Tracee {
         memory: write_code(child),
-        process_vm: write_data(child),
         getfd: copy_fd(child, writer.as_raw_fd()),
         seize,
     };
@@ -103,18 +100,6 @@ fn write_code(child: libc::pid_t) -> io::Result<()> {
     let mut byte = [0];
     memory.read_exact_at(&mut byte, address)?;
     memory.write_all_at(&byte, address)
-}
-
-fn write_data(child: libc::pid_t) -> io::Result<()> {
-    let mut byte = 0u8;
-    let place = libc::iovec {
-        iov_base: (&raw mut byte).cast(),
-        iov_len: size_of_val(&byte),
-    };
-    // SAFETY: here the vector is the byte above, which is only read; there it is
-    // the same address of the child's stack, which nothing else is told of.
-    let written = unsafe { libc::process_vm_writev(child, &place, 1, &place, 1, 0) };
-    check(written as c_long).map(drop)
 }
 
 fn copy_fd(child: libc::pid_t, fd: libc::c_int) -> io::Result<()> {
@@ -208,37 +193,6 @@ pub fn membarrier() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the layout of a program to be executed can be made predictable.
-pub fn no_randomisation() -> io::Result<()> {
-    /// Asks for the persona without a change.
-    const QUERY: c_ulong = 0xffff_ffff;
-    in_child(|| {
-        // SAFETY: personality takes an integer and changes only this child.
-        unsafe {
-            let now = check(libc::personality(QUERY))? as c_ulong;
-            check(libc::personality(now | libc::ADDR_NO_RANDOMIZE as c_ulong))?;
-        }
-        Ok(())
-    })
-}
-
-/// Whether a process may enter a new user namespace and make pid namespaces.
-pub fn namespaces() -> io::Result<()> {
-    in_child(|| {
-        // SAFETY: unshare takes an integer and changes only this child.
-        check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) }).map(drop)
-    })
-}
-
-/// Whether a real-time scheduling class may be entered.
-pub fn real_time() -> io::Result<()> {
-    in_child(|| {
-        let lowest = libc::sched_param { sched_priority: 1 };
-        // SAFETY: `lowest` outlives the call, which changes only this child.
-        check(unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &lowest) }).map(drop)
-    })
-}
-
 /// The soft and the hard limit.
 pub fn rlimit(resource: libc::__rlimit_resource_t) -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit {
@@ -257,34 +211,4 @@ pub fn tsc() -> io::Result<()> {
         // executes no rdtsc any more.
         check(unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) }).map(drop)
     })
-}
-
-/// Whether cpuid can be made to trap.
-pub fn cpuid_faulting() -> io::Result<()> {
-    /// From the kernel's `asm/prctl.h`; 1 lets cpuid run, which it does now.
-    const ARCH_SET_CPUID: c_long = 0x1012;
-    // SAFETY: the call takes integers and leaves things as they are.
-    check(unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_CPUID, 1) }).map(drop)
-}
-
-/// Whether there is a counter of this thread's instructions.
-pub fn perf() -> io::Result<()> {
-    /// The fields of `perf_event_attr` that matter, in words of 8 bytes: type and
-    /// size (hardware, 64 bytes: the first published form), config (1,
-    /// instructions), and the flags disabled, exclude_kernel, exclude_hv.
-    const ATTRIBUTES: [u64; 8] = [64 << 32, 1, 0, 0, 0, 1 | 1 << 5 | 1 << 6, 0, 0];
-    // SAFETY: the kernel reads the 64 bytes of the array; the descriptor is closed
-    // here, once.
-    unsafe {
-        let fd = check(libc::syscall(
-            libc::SYS_perf_event_open,
-            ATTRIBUTES.as_ptr(),
-            0,
-            -1,
-            -1,
-            0,
-        ))?;
-        libc::close(fd as libc::c_int);
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 //! finds what it leaves behind.
 
 mod alike;
+mod bounds;
 #[path = "../support/command.rs"]
 mod command;
 mod ends;

@@ -93,7 +93,7 @@ commands! { pub(super) ARCH_PRCTL:
   0x1003 ARCH_GET_FS Local (Out(Fixed(8)));
   0x1004 ARCH_GET_GS Refused (Addr) "The agent finds its data through GS.";
   0x1011 ARCH_GET_CPUID Local (Unused);
-  0x1012 ARCH_SET_CPUID Refused (Int32) "Geryon owns the setting, to hide RDRAND.";
+  0x1012 ARCH_SET_CPUID Refused (Int32) "It would change what cpuid tells in the leader only.";
   0x1021 ARCH_GET_XCOMP_SUPP Local (Out(Fixed(8)));
   0x1022 ARCH_GET_XCOMP_PERM Local (Out(Fixed(8)));
   0x1023 ARCH_REQ_XCOMP_PERM Local (Int32);
