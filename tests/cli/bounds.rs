@@ -35,7 +35,7 @@ fn too_little_address_space() {
     says(
         &shell("ulimit -v 100000; exec $G run -n 2 -- true"),
         OWN,
-        &["geryon:", "ulimit -v"],
+        &["geryon:", "mapping the log", "Cannot allocate memory"],
     );
 }
 
