@@ -1,3 +1,4 @@
+// build:
 // args: 50
 // deterministic
 // Proves: a child in its parent's memory (vfork) may sleep there; its parent,
