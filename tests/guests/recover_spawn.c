@@ -2,7 +2,8 @@
 // args: 2 3
 // deterministic
 // Proves: children that begin in their parent's memory (posix_spawn, vfork),
-// made by several threads at once and by a forked process: each gets the
+// made by several threads at once, by a forked process, and by one
+// whose parent has had several threads: each gets the
 // descriptors that it was to have, an error of exec comes back, a child that
 // writes for a while before it ends has written all, and each is waited for by
 // the id that was shown. Tests of recovery kill replicas meanwhile.
@@ -74,6 +75,20 @@ static void lingers(int round) {
   await(pid, round % 50);
 }
 
+// The same, and a program, in a process that has its descriptors for itself.
+static void forked(int round) {
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    char text[32];
+    snprintf(text, sizeof text, "child %d", round);
+    lingers(round + 1);
+    spawns(text);
+    _exit(7);
+  }
+  await(child, 7);
+}
+
 static void *work(void *argument) {
   long me = (long)argument;
   for (int i = 0; i < rounds; i++) {
@@ -91,14 +106,7 @@ int main(int argc, char **argv) {
   CHECK(count >= 1 && count <= MOST);
   for (int i = 0; i < rounds; i++) {
     lingers(i);
-    // In a process that has its descriptors for itself.
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-      lingers(i + 1);
-      _exit(7);
-    }
-    await(child, 7);
+    forked(i);
   }
   pthread_t threads[MOST];
   for (long i = 0; i < count; i++)
@@ -108,6 +116,9 @@ int main(int argc, char **argv) {
     CHECK(pthread_join(threads[i], NULL) == 0);
     sum = guest_mix(sum, sums[i]);
   }
+  // A process that has had several threads.
+  for (int i = 0; i < rounds; i++)
+    forked(i);
   printf("%016llx\n", (unsigned long long)sum);
   guest_ok("recover_spawn");
   return 0;

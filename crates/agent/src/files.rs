@@ -36,8 +36,9 @@ pub fn clothe() {
 
 #[cold]
 fn fetch_own() {
-    block_anew().vforked = vforked::YES;
     fetch_all();
+    // Not before: as long as it has none of its own the former leader's remains are kept.
+    block_anew().vforked = vforked::YES;
 }
 
 fn fetch_all() {

@@ -5,7 +5,7 @@
 use crate::gate::rpc;
 use crate::state::{block, block_at, header, private};
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{MAX_THREADS, rpc as number, who};
+use geryon_abi::layout::{MAX_THREADS, rpc as number, vforked, who};
 use geryon_abi::row::Row;
 
 const GETPID: u16 = 39;
@@ -88,7 +88,11 @@ pub fn is_shown(row: &Row) -> bool {
 
 #[cold]
 fn show(row: &Row, result: i64) -> i64 {
+    // A vfork's child is a process of its own, in its parent's memory.
+    let guest = block().vforked != vforked::NOT;
     match row.nr {
+        GETPID if guest => block().shown_tid as i64,
+        GETPPID if guest => private().shown_pid as i64,
         GETPID => private().shown_pid as i64,
         GETTID | SET_TID_ADDRESS => block().shown_tid as i64,
         GETPPID => match rpc(number::WHO, 0, who::PARENT, 0) {

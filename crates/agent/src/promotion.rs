@@ -37,7 +37,7 @@ fn prepare() -> bool {
     // (A vfork's child has descriptors and timers of its own. Where the process has threads that may need
     // the process's before its parent is there again, one of them is waited for.)
     let guest = block_anew().vforked != vforked::NOT;
-    let may = !guest || p.shares_files != 0 || p.multi == 0;
+    let may = !guest || p.shares_files != 0 || crate::thread::is_single();
     let first = may
         && p.promotion
             .compare_exchange(
@@ -86,8 +86,11 @@ fn prepare() -> bool {
 }
 
 /// A thread is back from a vfork, whose child may have taken over meanwhile: what it could not do for its
-/// parent is done now.
+/// parent is done now. (If it is such a child itself, that is its parent's.)
 pub fn settle() {
+    if block_anew().vforked != vforked::NOT {
+        return;
+    }
     let owed = &private().owes;
     let mine = owed.compare_exchange(
         owes::REST,

@@ -36,6 +36,11 @@ fn store_tid(address: u64, tid: u32) {
     });
 }
 
+/// Has the process one thread?
+pub fn is_single() -> bool {
+    ALIVE.load(Ordering::Acquire) == 1
+}
+
 /// In a forked child: this thread is the only one, and every ring is new.
 pub fn alone() {
     ALIVE.store(1, Ordering::Relaxed);

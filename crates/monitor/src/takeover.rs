@@ -101,6 +101,10 @@ impl Monitor {
         // They may stand behind what is cut off.
         self.end_sleepers();
         self.let_guests_leave(replica);
+        if self.is_dropped(replica) {
+            // What they had to say was that it is lost.
+            return;
+        }
         let Some(successor) = self.successor(replica) else {
             return self.give_up("stopped: nobody is left who could lead");
         };

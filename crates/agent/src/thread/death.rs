@@ -21,7 +21,7 @@ pub(super) static EXITING_COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// exit: the end of one thread.
 pub fn exit(frame: &mut Frame, row: &'static Row) {
-    if ALIVE.load(Ordering::Acquire) == 1 || block().vforked != 0 {
+    if super::is_single() || block().vforked != 0 {
         return crate::process::exit_group(frame, row);
     }
     let b = block();

@@ -49,6 +49,9 @@ pub struct Group {
     /// Followers' vforks' children that have ended last, by replica and slot: what the program calls them,
     /// and how. The leader's may not have ended yet.
     pub guest_ends: HashMap<(usize, u64), (Pid, End)>,
+    /// Leaders' vforks' children of whose ends the program has been told last, by slot: by which replica, and
+    /// what the program calls it. The next leader's may not have ended yet.
+    pub guest_told: HashMap<u64, (usize, Pid)>,
     /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
     pub crashes: Vec<Crash>,
     /// The last follower that crashed inside the agent: slot, position, program counter.
@@ -97,6 +100,7 @@ impl Group {
             stillborn: HashSet::new(),
             children: HashMap::new(),
             guest_ends: HashMap::new(),
+            guest_told: HashMap::new(),
             crashes: Vec::new(),
             agent_crash: None,
             reports: Vec::new(),

@@ -154,7 +154,12 @@ impl Monitor {
                 shown: p.shown_as(pid),
                 parent: g.name.shown,
             };
-            self.child_ended(name, end);
+            let before = g.guest_told.insert(slot, (p.replica, name.shown));
+            // The former leader's has ended before that one was lost: the program's child is the same.
+            let is_news = before.is_none_or(|(by, shown)| by == p.replica || shown != name.shown);
+            if is_news {
+                self.child_ended(name, end);
+            }
         }
     }
 

@@ -101,8 +101,8 @@ pub(super) fn undo(
     if clash(&acts) {
         return Err("two of its threads have moved on in one file".to_owned());
     }
-    for (_, note, what) in acts {
-        carry_out(t.pid, &note, what)?;
+    for (slot, note, what) in acts {
+        carry_out(t.predecessor(Some(u64::from(slot))), &note, what)?;
     }
     for (slot, note) in given {
         t.legacy.push(Legacy {
