@@ -75,6 +75,11 @@ fn killed_replicas_are_replaced() {
     try_case(&tree(), "tree", OFTEN, &inputs, &mut verdicts);
     try_case(&spawn(), "spawn", OFTEN, &inputs, &mut verdicts);
     try_case(&spawn(), "spawn, two", two, &inputs, &mut verdicts);
+    let leaders = Scene {
+        choice: Choice::Leader,
+        ..OFTEN
+    };
+    try_case(&forked(), "forked", leaders, &inputs, &mut verdicts);
     verdicts.finish();
 }
 
@@ -232,5 +237,15 @@ fn memory() -> Case {
             "100".into(),
         ],
         check: "tail -1 stdout | grep -qx 'GUEST-OK recover_memory'",
+    }
+}
+
+/// A forked process of one thread, whose parent has had several, and which vforks all the time.
+fn forked() -> Case {
+    let guest = built("recover_forked");
+    Case {
+        name: "forked",
+        argv: vec![guest.to_string_lossy().into_owned(), "60".into()],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_forked'",
     }
 }
