@@ -82,6 +82,9 @@ pub enum Pages {
 pub enum Scene {
     /// Nobody; the guest forks itself, without Geryon.
     Fork,
+    /// One of three copies that know nothing of each other, without Geryon; another one forks itself at
+    /// that moment, the third one says what it felt of that: what the machine alone makes of it.
+    Copies,
     /// A follower of three: the other follower is copied.
     Follower,
     /// The only follower: the leader is copied.
@@ -91,14 +94,20 @@ pub enum Scene {
 }
 
 impl Scene {
-    const ALL: [Scene; 4] = [Scene::Fork, Scene::Follower, Scene::Partner, Scene::Leader];
+    const ALL: [Scene; 5] = [
+        Scene::Fork,
+        Scene::Copies,
+        Scene::Follower,
+        Scene::Partner,
+        Scene::Leader,
+    ];
 
     /// How many replicas.
     fn replicas(self) -> u64 {
         match self {
             Scene::Fork => 1,
             Scene::Partner => 2,
-            Scene::Follower | Scene::Leader => 3,
+            Scene::Copies | Scene::Follower | Scene::Leader => 3,
         }
     }
 
@@ -106,7 +115,7 @@ impl Scene {
     fn victim(self) -> Option<usize> {
         match self {
             Scene::Fork => None,
-            Scene::Follower | Scene::Partner => Some(1),
+            Scene::Copies | Scene::Follower | Scene::Partner => Some(1),
             Scene::Leader => Some(0),
         }
     }

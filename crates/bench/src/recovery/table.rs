@@ -5,10 +5,13 @@ use super::{Pages, Row, Sample, Scene};
 /// Medians, in milliseconds.
 pub const HEADER: &str = "\
 medians in ms; pause: by the monitor, nap and write: the program's longest ones (quiet: before the kill),
-full: from the kill until all replicas were there again
+most: the longest of all rounds, full: from the kill until all replicas were there again
 
-                            |  fork | a follower is killed (of 3)       | the partner is killed (of 2)      | the leader is killed (of 3)
-   MiB threads pages  quiet |       |  pause    nap  write   full       |  pause    nap  write   full limit | promoted   nap  write   full";
+                            |  fork | plain copies  | a follower is killed (of 3)        | the partner is killed (of 2)      | the leader is killed (of 3)
+   MiB threads pages  quiet |       |    nap   most |  pause    nap   most  write   full |  pause    nap  write   full limit | promoted   nap  write   full";
+
+/// One figure of a sample.
+type Figure = fn(&Sample) -> Option<f64>;
 
 /// What the copy of a leader may cost: so many forks, and so much for each thread.
 const FORKS: f64 = 1.5;
@@ -20,15 +23,19 @@ pub fn line(rows: &[Row]) -> String {
         return String::new();
     };
     let of = |scene: Scene| rows.iter().find(|r| r.scene == scene);
-    let median = |scene: Scene, what: fn(&Sample) -> Option<f64>| {
+    let median = |scene: Scene, what: Figure| {
         let series = of(scene).and_then(|r| r.series(what));
         series.map(|s| s.median)
     };
-    let nap = |s: &Sample| Some(s.nap_us);
-    let write = |s: &Sample| Some(s.write_us);
+    let most = |scene: Scene| {
+        let samples = of(scene).into_iter().flat_map(|r| &r.samples);
+        samples.map(|s| s.nap_us).reduce(f64::max)
+    };
+    let nap: Figure = |s| Some(s.nap_us);
+    let write: Figure = |s| Some(s.write_us);
     let quiet = |s: &Sample| Some(s.quiet_nap_us.max(s.quiet_write_us));
-    let pause = |s: &Sample| s.source_pause_us;
-    let full = |s: &Sample| s.replaced_us;
+    let pause: Figure = |s| s.source_pause_us;
+    let full: Figure = |s| s.replaced_us;
     let fork = median(Scene::Fork, |s| s.fork_us);
     let limit = fork.map(|f| FORKS * f + THREAD_US * f64::from(first.shape.threads));
     let pages = match first.shape.pages {
@@ -44,19 +51,25 @@ pub fn line(rows: &[Row]) -> String {
         ms(median(Scene::Follower, quiet)),
         ms(fork)
     );
-    for scene in [Scene::Follower, Scene::Partner] {
-        for what in [pause, nap, write, full] as [fn(&Sample) -> Option<f64>; 4] {
-            out += &format!(" {:>6}", ms(median(scene, what)));
-        }
-        out += &match scene {
-            Scene::Partner => format!(" {:>5} |", ms(limit)),
-            _ => "       |".into(),
-        };
-    }
+    let cells = |values: &[Option<f64>]| -> String {
+        let cell = |us: &Option<f64>| format!(" {:>6}", ms(*us));
+        values.iter().map(cell).collect()
+    };
+    out += &cells(&[median(Scene::Copies, nap), most(Scene::Copies)]);
+    out += " |";
+    let follower = |what| median(Scene::Follower, what);
+    out += &cells(&[
+        follower(pause),
+        follower(nap),
+        most(Scene::Follower),
+        follower(write),
+        follower(full),
+    ]);
+    out += " |";
+    out += &cells(&[pause, nap, write, full].map(|what| median(Scene::Partner, what)));
+    out += &format!(" {:>5} |", ms(limit));
     out += &format!(" {:>8}", ms(median(Scene::Leader, |s| s.promoted_us)));
-    for what in [nap, write, full] as [fn(&Sample) -> Option<f64>; 3] {
-        out += &format!(" {:>6}", ms(median(Scene::Leader, what)));
-    }
+    out += &cells(&[nap, write, full].map(|what| median(Scene::Leader, what)));
     for row in rows {
         if let Some(why) = &row.skipped {
             out += &format!("\n  {:?} skipped: {why}", row.scene);

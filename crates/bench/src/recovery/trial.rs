@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -59,70 +59,72 @@ pub struct Bench<'a> {
 impl Bench<'_> {
     /// One run.
     pub fn run(&self, shape: Shape, scene: Scene) -> anyhow::Result<Sample> {
+        match scene {
+            Scene::Fork => self.alone(shape),
+            Scene::Copies => self.copies(shape),
+            Scene::Follower | Scene::Partner | Scene::Leader => self.replicated(shape, scene),
+        }
+    }
+
+    fn alone(&self, shape: Shape) -> anyhow::Result<Sample> {
+        let mut guest = Running::start(self.native(), shape, "fork", Stdio::inherit())?;
+        thread::sleep(QUIET);
+        guest.measure()?;
+        thread::sleep(QUIET);
+        let (mut sample, fork) = guest.end()?;
+        sample.fork_us = Some(fork);
+        Ok(sample)
+    }
+
+    /// The first one is measured, the second one killed, the third one forks.
+    fn copies(&self, shape: Shape) -> anyhow::Result<Sample> {
+        let start = |what| Running::start(self.native(), shape, what, Stdio::inherit());
+        let mut measured = start("wait")?;
+        let killed = start("wait")?;
+        let mut forks = start("fork")?;
+        thread::sleep(QUIET);
+        measured.measure()?;
+        thread::sleep(SETTLE);
+        kill_process(Pid::from_child(&killed.child), Signal::KILL).context("cannot kill a copy")?;
+        forks.measure()?;
+        thread::sleep(QUIET);
+        forks.end()?;
+        Ok(measured.end()?.0)
+    }
+
+    fn replicated(&self, shape: Shape, scene: Scene) -> anyhow::Result<Sample> {
         let journal = self.scratch.join("journal");
         let stderr = self.scratch.join("recovery-stderr");
         let _ = fs::remove_file(&journal);
-        let mut command = match scene {
-            Scene::Fork => Command::new(self.guest),
-            _ => {
-                let mut c = Command::new(self.geryon);
-                c.args(["run", "-n", &scene.replicas().to_string(), "--journal"]);
-                c.arg(&journal).arg("--").arg(self.guest);
-                c
-            }
-        };
-        let pages = match shape.pages {
-            Pages::Small => "small",
-            Pages::Huge => "huge",
-        };
-        let forks = if scene == Scene::Fork { "fork" } else { "wait" };
-        let child = command
-            .args([&shape.mib.to_string(), &shape.threads.to_string()])
-            .args([pages, forks])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(File::create(&stderr)?)
-            .spawn()
-            .context("cannot run the guest")?;
-        let mut running = Running(child);
-        self.watch(&mut running.0, scene, &journal)
-            .with_context(|| format!("it said: {}", tail(&stderr).trim_end()))
+        let mut command = Command::new(self.geryon);
+        command.args(["run", "-n", &scene.replicas().to_string(), "--journal"]);
+        command.arg(&journal).arg("--").arg(self.guest);
+        let stderr_file = File::create(&stderr)?.into();
+        let watched = Running::start(command, shape, "wait", stderr_file)
+            .and_then(|guest| self.watch(guest, scene, &journal));
+        watched.with_context(|| format!("it said: {}", tail(&stderr).trim_end()))
     }
 
-    fn watch(&self, child: &mut Child, scene: Scene, journal: &Path) -> anyhow::Result<Sample> {
-        let mut input = child.stdin.take().context("no stdin")?;
-        let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
-        let mut line = String::new();
-        output.read_line(&mut line)?;
-        if line != "ready\n" {
-            bail!("the guest did not get ready");
-        }
+    fn native(&self) -> Command {
+        Command::new(self.guest)
+    }
+
+    fn watch(&self, mut guest: Running, scene: Scene, journal: &Path) -> anyhow::Result<Sample> {
         thread::sleep(QUIET);
-        input.write_all(b"k")?;
+        guest.measure()?;
         thread::sleep(SETTLE);
-        let mut sample = Sample::default();
+        let mut struck = Sample::default();
         if let Some(victim) = scene.victim() {
-            self.strike(victim, scene, journal, &mut sample)?;
+            self.strike(victim, scene, journal, &mut struck)?;
         }
         thread::sleep(QUIET);
-        drop(input);
-        let mut rest = String::new();
-        output.read_to_string(&mut rest)?;
-        let status = child.wait()?;
-        if !status.success() {
-            bail!("the guest ended with {status}");
-        }
-        let figures: Vec<f64> = rest
-            .split_whitespace()
-            .filter_map(|w| w.parse().ok())
-            .collect();
-        let [quiet_nap, quiet_write, nap, write, fork] = figures[..] else {
-            bail!("the guest said {rest:?}");
-        };
-        (sample.quiet_nap_us, sample.quiet_write_us) = (quiet_nap, quiet_write);
-        (sample.nap_us, sample.write_us) = (nap, write);
-        sample.fork_us = (scene == Scene::Fork).then_some(fork);
-        Ok(sample)
+        let (felt, _) = guest.end()?;
+        Ok(Sample {
+            source_pause_us: struck.source_pause_us,
+            replaced_us: struck.replaced_us,
+            promoted_us: struck.promoted_us,
+            ..felt
+        })
     }
 
     /// Kill a replica, and wait until it is replaced.
@@ -173,13 +175,82 @@ fn monotonic_us() -> f64 {
     t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 / 1e3
 }
 
-/// Killed when dropped; its replicas die with it.
-struct Running(Child);
+/// A guest that is ready. Killed when dropped; its replicas die with it.
+struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(
+        mut command: Command,
+        shape: Shape,
+        what: &str,
+        stderr: Stdio,
+    ) -> anyhow::Result<Running> {
+        let pages = match shape.pages {
+            Pages::Small => "small",
+            Pages::Huge => "huge",
+        };
+        let mut child = command
+            .args([&shape.mib.to_string(), &shape.threads.to_string()])
+            .args([pages, what])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .context("cannot run the guest")?;
+        let mut guest = Running {
+            input: child.stdin.take(),
+            output: BufReader::new(child.stdout.take().context("no stdout")?),
+            child,
+        };
+        let mut line = String::new();
+        guest.output.read_line(&mut line)?;
+        if line != "ready\n" {
+            bail!("the guest did not get ready");
+        }
+        Ok(guest)
+    }
+
+    /// What it notes from now on counts.
+    fn measure(&mut self) -> anyhow::Result<()> {
+        let input = self.input.as_mut().context("no stdin")?;
+        Ok(input.write_all(b"k")?)
+    }
+
+    /// What it noted, and how long its fork took.
+    fn end(mut self) -> anyhow::Result<(Sample, f64)> {
+        self.input = None;
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest)?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("the guest ended with {status}");
+        }
+        let figures: Vec<f64> = rest
+            .split_whitespace()
+            .filter_map(|w| w.parse().ok())
+            .collect();
+        let [quiet_nap_us, quiet_write_us, nap_us, write_us, fork] = figures[..] else {
+            bail!("the guest said {rest:?}");
+        };
+        let sample = Sample {
+            nap_us,
+            write_us,
+            quiet_nap_us,
+            quiet_write_us,
+            ..Sample::default()
+        };
+        Ok((sample, fork))
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
         // Errors mean that it is gone already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
