@@ -35,7 +35,12 @@ fn too_little_address_space() {
     says(
         &shell("ulimit -v 100000; exec $G run -n 2 -- true"),
         OWN,
-        &["geryon:", "mapping the log", "Cannot allocate memory"],
+        &[
+            "geryon:",
+            "mapping the log",
+            "`ulimit -v`",
+            "Cannot allocate memory",
+        ],
     );
 }
 

@@ -36,7 +36,7 @@ impl Segment {
         file.set_len(segment_bytes(words))
             .context("sizing the log segment")?;
         if points::fails(FaultPoint::SegmentUnmapped) {
-            return Err(Error::from_raw_os_error(libc::ENOMEM)).context("mapping the log segment");
+            return Err(Error::from_raw_os_error(libc::ENOMEM)).with_context(|| unmapped(words));
         }
         // SAFETY: a new mapping at an address that the kernel chooses.
         let base = unsafe {
@@ -50,7 +50,7 @@ impl Segment {
             )
         };
         if base == libc::MAP_FAILED {
-            return Err(Error::last_os_error()).context("mapping the log segment");
+            return Err(Error::last_os_error()).with_context(|| unmapped(words));
         }
         let segment = Segment {
             file,
@@ -183,6 +183,14 @@ fn wake(word: *mut u32) {
 /// How a traced process names a descriptor of the monitor.
 pub fn fd_path(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}
+
+/// What could not be done, and what may be the matter.
+fn unmapped(words: usize) -> String {
+    format!(
+        "mapping the log segment of {} MiB of addresses (`ulimit -v` bounds them; try without it)",
+        segment_bytes(words) >> 20
+    )
 }
 
 impl Drop for Segment {
