@@ -24,6 +24,9 @@ const CONFIRMED: u64 = 0;
 enum Remedy {
     /// Move the file's offset by so much.
     Back(i64),
+    /// The same, where the call moved it from wherever it was. It is not set to what it was: others that
+    /// have the file open, the monitor with its messages among them, may have written to it meanwhile.
+    Return(i64),
     /// Set the file's offset.
     SetTo(i64),
     /// Set the file's flags.
@@ -47,7 +50,8 @@ fn remedy(note: &Taken, next: u64) -> Remedy {
     }
     match i64::from(note.nr) {
         libc::SYS_read | libc::SYS_readv => Remedy::Back(-note.result),
-        libc::SYS_lseek | libc::SYS_getdents | libc::SYS_getdents64 => Remedy::SetTo(note.was),
+        libc::SYS_lseek => Remedy::Return(note.was - note.result),
+        libc::SYS_getdents | libc::SYS_getdents64 => Remedy::SetTo(note.was),
         // (What its other commands have done is not known.)
         libc::SYS_fcntl if note.was >= 0 => Remedy::Flags(note.was as i32),
         // Something new that nobody else knows.
@@ -123,7 +127,8 @@ pub(super) fn undo(
 /// Do two threads' calls concern one file, one of them with what it was before? Nobody knows which came
 /// first.
 fn clash(acts: &[(u32, Taken, Remedy)]) -> bool {
-    let absolute = |r: &Remedy| matches!(r, Remedy::SetTo(_) | Remedy::Flags(_));
+    let absolute =
+        |r: &Remedy| matches!(r, Remedy::Return(_) | Remedy::SetTo(_) | Remedy::Flags(_));
     let concerns = |r: &Remedy| absolute(r) || matches!(r, Remedy::Back(_));
     acts.iter().any(|(slot, note, what)| {
         absolute(what)
@@ -135,7 +140,7 @@ fn clash(acts: &[(u32, Taken, Remedy)]) -> bool {
 
 fn carry_out(pid: Pid, note: &Taken, what: Remedy) -> Result<(), String> {
     match what {
-        Remedy::Back(by) => seek(pid, note, by, libc::SEEK_CUR),
+        Remedy::Back(by) | Remedy::Return(by) => seek(pid, note, by, libc::SEEK_CUR),
         Remedy::SetTo(to) => seek(pid, note, to, libc::SEEK_SET),
         Remedy::Flags(flags) => set_flags(pid, note, flags),
         Remedy::Leave => Ok(()),
@@ -299,7 +304,35 @@ mod tests {
     #[test]
     fn what_was_read_is_read_again() {
         assert_eq!(remedy(&note(libc::SYS_read), 5), Remedy::Back(-7));
-        assert_eq!(remedy(&note(libc::SYS_lseek), 5), Remedy::SetTo(100));
+        assert_eq!(remedy(&note(libc::SYS_lseek), 5), Remedy::Return(93));
+        assert_eq!(remedy(&note(libc::SYS_getdents64), 5), Remedy::SetTo(100));
+    }
+
+    #[test]
+    fn what_others_have_written_meanwhile_is_not_written_over() {
+        use std::io::{Seek, SeekFrom, Write};
+        let mut file = crate::image::memfd("shared").unwrap();
+        file.write_all(b"before").unwrap();
+        // A leader asks where it is, and one whose file it is, too, writes.
+        let note = Taken {
+            first: file.as_raw_fd() as u64,
+            was: 6,
+            result: 6,
+            ..note(libc::SYS_lseek)
+        };
+        file.write_all(b"a report").unwrap();
+        let own = std::process::id() as Pid;
+        carry_out(own, &note, remedy(&note, 5)).unwrap();
+        assert_eq!(file.stream_position().unwrap(), 14);
+        // It went to the beginning.
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let note = Taken {
+            was: 14,
+            result: 0,
+            ..note
+        };
+        carry_out(own, &note, remedy(&note, 5)).unwrap();
+        assert_eq!(file.stream_position().unwrap(), 14);
     }
 
     #[test]
@@ -315,7 +348,7 @@ mod tests {
     #[test]
     fn what_two_threads_did_to_one_file_has_no_order() {
         let read = |slot| (slot, note(libc::SYS_read), Remedy::Back(-7));
-        let sought = |slot| (slot, note(libc::SYS_lseek), Remedy::SetTo(100));
+        let sought = |slot| (slot, note(libc::SYS_lseek), Remedy::Return(93));
         assert!(!clash(&[read(0), read(1)]));
         assert!(!clash(&[read(0), sought(0)]));
         assert!(clash(&[read(0), sought(1)]));
