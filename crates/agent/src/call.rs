@@ -20,6 +20,7 @@ use geryon_abi::outcome::{self, NOTHING, is_plausible};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::{Class, Row};
 
+mod reading;
 pub mod writing;
 
 /// Bits of a completion record's detail.
@@ -229,6 +230,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if serial && !checked && !is_unchanged(row, &shown) {
             broken();
         }
+        let reading = reading::begin(row, &args);
         let mut now = args;
         if let Some(room) = room {
             now = shown;
@@ -244,8 +246,15 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             result = writing::complete(b, row, &args, checked, result);
         }
         announce_end();
-        if serial {
+        if serial || reading.is_some() {
             b.flight_written = marshal::written(row, &shown, result, before);
+        }
+        if let Some(reading) = reading {
+            reading.confirm(result, || {
+                b.flight_written = marshal::written(row, &shown, result, before);
+            });
+        }
+        if serial {
             crate::serial::acquire(b);
             result = noted(b, result);
         }
