@@ -95,6 +95,18 @@ fn trees_of_processes_survive_a_lost_leader() {
     );
 }
 
+/// The leader reads for all: what is hit in its buffer before anybody has looked at it must not be believed.
+#[test]
+fn faults_in_what_the_leader_has_read_are_survived() {
+    each_round(
+        &Campaign {
+            targets: "heap",
+            ..Campaign::usual("reads", 3, 40, "reads")
+        },
+        Ran::check_survived,
+    );
+}
+
 #[test]
 fn two_replicas_notice_faults() {
     each_round(

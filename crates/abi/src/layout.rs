@@ -55,6 +55,8 @@ pub const MAX_REPLICAS: usize = 16;
 pub const RING_WORDS: usize = 1 << 15;
 /// The same in a run with checkpoints: what sleeping replicas have not read has to fit in.
 pub const LONG_RING_WORDS: usize = 1 << 20;
+/// So many digests a thread keeps of what a call has written.
+pub const MAX_PIECES: usize = 256;
 /// Bytes of the segment's header.
 pub const HEADER_BYTES: u64 = 0x1_0000;
 /// So much at the segment's start is read-only in the replicas.
@@ -318,6 +320,8 @@ pub struct Block {
     /// Follower: how many of the leader's compares have failed here, one after the other, that would have
     /// succeeded on this replica's memory.
     pub contradicted: u64,
+    /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.
+    pub pieces: [u64; MAX_PIECES],
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

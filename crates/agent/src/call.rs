@@ -247,11 +247,11 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         }
         announce_end();
         if serial || reading.is_some() {
-            b.flight_written = marshal::written(row, &shown, result, before);
+            b.flight_written = marshal::noted(b, row, &shown, result, before);
         }
         if let Some(reading) = reading {
             reading.confirm(result, || {
-                b.flight_written = marshal::written(row, &shown, result, before);
+                b.flight_written = marshal::noted(b, row, &shown, result, before);
             });
         }
         if serial {
@@ -391,8 +391,9 @@ pub fn complete(
     }
     point!(RecordTorn);
     if detail & after::RESTART == 0 {
-        let written = marshal::send(b, row, &frame.args(), first, shown, before);
-        if under_way && b.flight_written != 0 && b.flight_written != written {
+        let is_noted = under_way && b.flight_written != 0;
+        let written = marshal::send(b, row, &frame.args(), first, shown, before, is_noted);
+        if is_noted && b.flight_written != written {
             // It has changed since the call has written it: the others must not be told.
             broken();
         }

@@ -51,10 +51,17 @@ pub fn sleepers() -> u32 {
 #[inline(always)]
 pub fn put(mut b: Here, word: u64) {
     if b.pos >= b.limit {
-        make_room(b);
+        make_room(b, 1);
     }
     ring(b).slot(b.pos).store(word, Ordering::Relaxed);
     b.pos += 1;
+}
+
+/// Leader: room for so many words, half of the ring at most: they are appended before any of them is seen.
+pub fn reserve(b: Here, words: u64) {
+    if b.pos + words > b.limit {
+        make_room(b, words);
+    }
 }
 
 /// Leader: let the followers see everything appended so far.
@@ -74,7 +81,7 @@ pub fn publish(b: Here) {
 }
 
 #[cold]
-fn make_room(mut b: Here) {
+fn make_room(mut b: Here, words: u64) {
     let r = ring(b);
     // A record is seen whole or not at all, so that what a lost leader leaves behind ends with a
     // whole one; but for records that are larger than the ring.
@@ -91,7 +98,7 @@ fn make_room(mut b: Here) {
             break;
         }
         b.limit = low + r.words();
-        if b.pos < b.limit {
+        if b.pos + words <= b.limit {
             if sleepers != 0 {
                 ask_for_younger(b, r.lowest_tail(sleepers));
             }

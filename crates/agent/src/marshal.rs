@@ -7,7 +7,7 @@ mod transfer;
 
 pub use ingoing::digest;
 pub use outgoing::{Before, before};
-pub use transfer::{Received, inherit, receive, send, send_again, written};
+pub use transfer::{Received, inherit, noted, receive, send, send_again, written};
 
 use geryon_abi::row::{Kind, Row};
 use geryon_abi::table;

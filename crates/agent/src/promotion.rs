@@ -210,6 +210,13 @@ pub fn complete_record(
         torn_record(b);
     }
     marshal::inherit(row, args, result);
+    if b.given_written != 0
+        && b.given_written != marshal::written(row, args, result, &marshal::Before::UNLIMITED)
+        && !crate::undo::read_again(row.nr, args, result)
+    {
+        let ours = crate::compare::call(geryon_abi::record::kind_of(first), row.nr, 0, args);
+        crate::stop::diverged_for_good(why::DAMAGED, payload, ours);
+    }
     accept(b, flight::LOGGING);
     b.pos = payload;
     marshal::send_again(b, row, args, first, result);

@@ -11,6 +11,7 @@ use geryon_abi::row::Row;
 
 const READ: u16 = 0;
 const LSEEK: u16 = 8;
+const PREAD: u16 = 17;
 const READV: u16 = 19;
 const FCNTL: u16 = 72;
 const GETDENTS: u16 = 78;
@@ -64,14 +65,33 @@ fn keep(mut b: Here, k: u8, nr: u16, first: u64, digest: Option<u64>, result: i6
 
 /// Set the offset of a file back to before a call that has read from it. False where that cannot be done.
 pub fn give_back(nr: u16, fd: u64, result: i64) -> bool {
+    matches!(nr, READ | READV)
+        && is_file(fd)
+        && real(LSEEK as u64, [fd, -result as u64, SEEK_CUR, 0, 0, 0]) >= 0
+}
+
+/// Fill the buffer of a call that has read from a file once more. False where that cannot be done.
+pub fn read_again(nr: u16, args: &[u64; 6], result: i64) -> bool {
+    let [fd, buffer, _, at, ..] = *args;
+    let offset = match nr {
+        READ => real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]) - result,
+        PREAD => at as i64,
+        _ => return false,
+    };
+    is_file(fd)
+        && offset >= 0
+        && real(
+            PREAD as u64,
+            [fd, buffer, result as u64, offset as u64, 0, 0],
+        ) == result
+}
+
+fn is_file(fd: u64) -> bool {
     const FSTAT: u64 = 5;
     const MODE_WORD: usize = 3;
     const S_IFMT: u64 = 0o170_000;
     const S_IFREG: u64 = 0o100_000;
     let mut status = [0u64; 18];
-    let known = real(FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0;
-    if !matches!(nr, READ | READV) || !known || status[MODE_WORD] & S_IFMT != S_IFREG {
-        return false;
-    }
-    real(LSEEK as u64, [fd, -result as u64, SEEK_CUR, 0, 0, 0]) >= 0
+    real(FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0
+        && status[MODE_WORD] & S_IFMT == S_IFREG
 }

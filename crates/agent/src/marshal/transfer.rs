@@ -3,8 +3,10 @@
 use super::outgoing::{Before, walk};
 use super::{bytes, kind_of, read64};
 use crate::digest::Digest;
-use crate::log::{get_torn, put, put_again};
+use crate::log::{get_torn, put, put_again, reserve};
 use crate::state::Here;
+use crate::stop::broken;
+use geryon_abi::layout::MAX_PIECES;
 use geryon_abi::row::{Kind, Len, Row};
 
 /// Where out-bytes go to or come from.
@@ -20,6 +22,8 @@ pub(super) trait Transfer {
 struct ToLog {
     b: Here,
     digest: Digest,
+    /// What [`noted`] has kept of each piece, where it has.
+    pieces: Option<Pieces>,
 }
 /// What came of reading a record's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,11 @@ struct ToLogAgain {
 }
 /// To nowhere: what lies there now.
 struct Written(Digest);
+/// The same, piece by piece as well.
+struct Noted {
+    digest: Digest,
+    pieces: Pieces,
+}
 /// From the memory of the former leader.
 struct FromLeader;
 
@@ -72,13 +81,65 @@ unsafe fn note(digest: &mut Digest, address: u64, len: u64) {
     digest.bytes(unsafe { bytes(address, len) });
 }
 
+/// A record that is larger than half of the ring is seen before it is whole. So each of its pieces is
+/// compared, once it is in the ring and before anybody may see it, with what the call had written: what
+/// followers have read of a leader that finds its buffer changed is right, and its successor adds the rest.
+struct Pieces {
+    b: Here,
+    next: usize,
+}
+
+impl Pieces {
+    /// No larger than half of the ring.
+    const LEAST: u64 = 64 << 10;
+    const MOST: u64 = 2 * Pieces::LEAST;
+
+    fn of(b: Here) -> Pieces {
+        Pieces { b, next: 0 }
+    }
+
+    /// Call `each` with address and length of all pieces; and with a place for a digest, as long as there
+    /// are any.
+    fn each(&mut self, address: u64, len: u64, mut each: impl FnMut(u64, u64, Option<&mut u64>)) {
+        let size = if len > MAX_PIECES as u64 * Pieces::LEAST {
+            Pieces::MOST
+        } else {
+            Pieces::LEAST
+        };
+        let mut done = 0;
+        while done < len {
+            let part = (len - done).min(size);
+            each(address + done, part, self.b.pieces.get_mut(self.next));
+            self.next += 1;
+            done += part;
+        }
+    }
+}
+
+fn digest_of(address: u64, len: u64) -> u64 {
+    let mut digest = Digest::new(0);
+    // SAFETY: the kernel has just written these bytes.
+    unsafe { note(&mut digest, address, len) };
+    digest.finish()
+}
+
 impl Transfer for ToLog {
     fn checked_len(&mut self, len: u64) -> u64 {
         put(self.b, len);
         len
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
-        append(address, len, |w| put(self.b, w));
+        let b = self.b;
+        match &mut self.pieces {
+            Some(pieces) => pieces.each(address, len, |at, part, seen| {
+                reserve(b, part.div_ceil(8));
+                append(at, part, |w| put(b, w));
+                if seen.is_some_and(|seen| *seen != digest_of(at, part)) {
+                    broken();
+                }
+            }),
+            None => append(address, len, |w| put(b, w)),
+        }
         // From memory, not from what went into the log: the two must agree at the other end.
         // SAFETY: the kernel has just written these bytes for the leader.
         unsafe { note(&mut self.digest, address, len) };
@@ -104,6 +165,21 @@ impl Transfer for Written {
     fn move_bytes(&mut self, address: u64, len: u64) {
         // SAFETY: the kernel has just written these bytes.
         unsafe { note(&mut self.0, address, len) };
+    }
+}
+
+impl Transfer for Noted {
+    fn checked_len(&mut self, len: u64) -> u64 {
+        len
+    }
+    fn move_bytes(&mut self, address: u64, len: u64) {
+        // SAFETY: the kernel has just written these bytes.
+        unsafe { note(&mut self.digest, address, len) };
+        self.pieces.each(address, len, |at, part, kept| {
+            if let Some(kept) = kept {
+                *kept = digest_of(at, part);
+            }
+        });
     }
 }
 
@@ -185,11 +261,31 @@ pub fn written(row: &Row, args: &[u64; 6], result: i64, before: &Before) -> u64 
     seen.0.finish() | 1
 }
 
+/// The same of what the leader is about to [`send`], which compares each piece of it with what it is now.
+pub fn noted(b: Here, row: &Row, args: &[u64; 6], result: i64, before: &Before) -> u64 {
+    let mut seen = Noted {
+        digest: Digest::new(0),
+        pieces: Pieces::of(b),
+    };
+    walk(&mut seen, row, args, result, before);
+    seen.digest.finish() | 1
+}
+
 /// Leader: append what the call wrote, and a check word over the record. What [`written`] would give.
-pub fn send(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64, before: &Before) -> u64 {
+/// (`is_noted`: it is [`noted`] what that was.)
+pub fn send(
+    b: Here,
+    row: &Row,
+    args: &[u64; 6],
+    first: u64,
+    result: i64,
+    before: &Before,
+    is_noted: bool,
+) -> u64 {
     let mut to = ToLog {
         b,
         digest: Digest::new(0),
+        pieces: is_noted.then(|| Pieces::of(b)),
     };
     walk(&mut to, row, args, result, before);
     let written = to.digest.finish() | 1;

@@ -104,7 +104,7 @@ fn call(nr: u64, args: [u64; 6]) -> i64 {
         let result = real(nr, args);
         put(b, digest);
         put(b, result as u64);
-        marshal::send(b, row, &args, digest, result, &before);
+        marshal::send(b, row, &args, digest, result, &before, false);
         publish(b);
         result
     } else {
