@@ -95,13 +95,14 @@ fn trees_of_processes_survive_a_lost_leader() {
     );
 }
 
-/// The leader reads for all: what is hit in its buffer before anybody has looked at it must not be believed.
+/// The leader reads and writes for all: what is hit in its buffer must not be believed before anybody has
+/// looked at it, nor be left in the file after.
 #[test]
-fn faults_in_what_the_leader_has_read_are_survived() {
+fn faults_in_what_the_leader_reads_and_writes_are_survived() {
     each_round(
         &Campaign {
             targets: "heap",
-            ..Campaign::usual("reads", 3, 40, "reads")
+            ..Campaign::usual("buffers", 3, 80, "reads,writes")
         },
         Ran::check_survived,
     );

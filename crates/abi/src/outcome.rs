@@ -90,6 +90,21 @@ pub fn changes(row: &Row, args: &[u64; 6], result: i64) -> bool {
     }
 }
 
+/// `Block::flight_written` of a write to a file, at this offset, in whose buffer a bit had changed when it
+/// returned. (Digests are odd.)
+pub const fn spoilt_at(offset: u64) -> u64 {
+    (offset + 1) << 1
+}
+
+/// The offset, if that is what it says.
+pub const fn spoilt(written: u64) -> Option<u64> {
+    if written != 0 && written & 1 == 0 {
+        Some((written >> 1) - 1)
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +176,14 @@ mod tests {
     fn a_descriptor_s_flags_are_looked_at_or_set() {
         assert!(!changes(72, &[3, 3, 0, 0, 0, 0], 2));
         assert!(changes(72, &[3, 4, 0, 0, 0, 0], 0));
+    }
+
+    #[test]
+    fn a_digest_is_no_offset() {
+        for offset in [0, 1, 4096, 1 << 62] {
+            assert_eq!(spoilt(spoilt_at(offset)), Some(offset));
+        }
+        assert_eq!(spoilt(0), None);
+        assert_eq!(spoilt(u64::MAX), None);
     }
 }

@@ -246,6 +246,9 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             result = writing::complete(b, row, &args, checked, result);
         }
         announce_end();
+        if !checked {
+            check_written(b, row, &shown, result);
+        }
         if serial || reading.is_some() {
             b.flight_written = marshal::noted(b, row, &shown, result, before);
         }
@@ -290,6 +293,21 @@ fn blames_its_caller(result: i64) -> bool {
     const ENOSYS: i64 = -38;
     const ENOTSOCK: i64 = -88;
     matches!(result, EBADF | EFAULT | EINVAL | ENOSYS | ENOTSOCK)
+}
+
+/// Leader, behind a large write to a file: a bit that flipped in its buffer while the kernel copied that
+/// is in the file. Then all is written once more, by the successor.
+fn check_written(mut b: Here, row: &Row, args: &[u64; 6], result: i64) {
+    const WRITE: u16 = 1;
+    const PWRITE: u16 = 18;
+    /// Less is copied at once.
+    const LEAST: i64 = 4096;
+    let is_large = matches!(row.nr, WRITE | PWRITE) && result >= LEAST;
+    if is_large && private().replicas > 1 && undo::is_file(args[0]) && !is_unchanged(row, args) {
+        // (What is no digest of nothing: then the run is stopped.)
+        b.flight_written = undo::written_to(row.nr, args, result).map_or(1, outcome::spoilt_at);
+        broken();
+    }
 }
 
 /// A call's number, from the table again.

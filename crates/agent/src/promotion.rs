@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 use geryon_abi::layout::{
     flight, owes, promotion, repeat, role, rpc as number, vforked, wait, why,
 };
-use geryon_abi::outcome::changes;
+use geryon_abi::outcome::{self, changes};
 use geryon_abi::row::Row;
 
 /// Is this process, which was made to follow, to lead? It does when this returns true.
@@ -147,7 +147,11 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     }
     let result = b.given_result as i64;
     marshal::inherit(row, args, result);
-    if b.given_written != 0
+    if let Some(at) = outcome::spoilt(b.given_written) {
+        if !crate::undo::write_again(args, result, at) {
+            crate::stop::diverged_for_good(why::DAMAGED, b.pos, ours);
+        }
+    } else if b.given_written != 0
         && b.given_written != marshal::written(row, args, result, &marshal::Before::UNLIMITED)
     {
         // The former leader was lost because this has changed in its memory.

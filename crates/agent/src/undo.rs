@@ -10,8 +10,10 @@ use geryon_abi::record::kind;
 use geryon_abi::row::Row;
 
 const READ: u16 = 0;
+const WRITE: u16 = 1;
 const LSEEK: u16 = 8;
 const PREAD: u16 = 17;
+const PWRITE: u16 = 18;
 const READV: u16 = 19;
 const FCNTL: u16 = 72;
 const GETDENTS: u16 = 78;
@@ -63,6 +65,27 @@ fn keep(mut b: Here, k: u8, nr: u16, first: u64, digest: Option<u64>, result: i6
     b.taken_count += 1;
 }
 
+/// Leader, behind a call that all had agreed on, whose buffer has changed since: where in a file it has
+/// written so much. None where it has not, or nobody could write it once more.
+pub fn written_to(nr: u16, args: &[u64; 6], result: i64) -> Option<u64> {
+    const O_APPEND: i64 = 0o2000;
+    let fd = args[0];
+    let at = match nr {
+        WRITE => real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]) - result,
+        PWRITE => args[3] as i64,
+        _ => return None,
+    };
+    let appends = real(FCNTL as u64, [fd, F_GETFL, 0, 0, 0, 0]) & O_APPEND != 0;
+    (at >= 0 && is_file(fd) && !appends).then_some(at as u64)
+}
+
+/// Write what a predecessor has written, in whose buffer a bit had changed while the kernel took it.
+/// False where that cannot be done.
+pub fn write_again(args: &[u64; 6], result: i64, at: u64) -> bool {
+    let [fd, buffer, ..] = *args;
+    real(PWRITE as u64, [fd, buffer, result as u64, at, 0, 0]) == result
+}
+
 /// Set the offset of a file back to before a call that has read from it. False where that cannot be done.
 pub fn give_back(nr: u16, fd: u64, result: i64) -> bool {
     matches!(nr, READ | READV)
@@ -86,7 +109,8 @@ pub fn read_again(nr: u16, args: &[u64; 6], result: i64) -> bool {
         ) == result
 }
 
-fn is_file(fd: u64) -> bool {
+/// Is it a file, whose bytes can be read and written more than once?
+pub fn is_file(fd: u64) -> bool {
     const FSTAT: u64 = 5;
     const MODE_WORD: usize = 3;
     const S_IFMT: u64 = 0o170_000;
