@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define BYTES (1L << 20)
@@ -43,7 +44,10 @@ int main(int argc, char **argv)
 	memset(buffer, 7, BYTES);
 	for (int round = 0; round < ROUNDS; round++) {
 		buffer[round * 4099] += round;
-		long done = round % 2 ? write(fd, buffer, BYTES) : pwrite(fd, buffer, BYTES, round * BYTES);
+		struct iovec halves[2] = { { buffer, BYTES / 2 }, { buffer + BYTES / 2, BYTES / 2 } };
+		long done = round % 3 == 0 ? write(fd, buffer, BYTES)
+			    : round % 3 == 1 ? pwrite(fd, buffer, BYTES, round * BYTES)
+					     : writev(fd, halves, 2);
 		if (done != BYTES || lseek(fd, (round + 1) * BYTES, SEEK_SET) < 0) {
 			perror(argv[1]);
 			return 1;

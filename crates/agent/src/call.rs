@@ -298,11 +298,11 @@ fn blames_its_caller(result: i64) -> bool {
 /// Leader, behind a large write to a file: a bit that flipped in its buffer while the kernel copied that
 /// is in the file. Then all is written once more, by the successor.
 fn check_written(mut b: Here, row: &Row, args: &[u64; 6], result: i64) {
-    const WRITE: u16 = 1;
-    const PWRITE: u16 = 18;
+    /// write, pwrite64, writev, pwritev.
+    const WRITES: [u16; 4] = [1, 18, 20, 296];
     /// Less is copied at once.
     const LEAST: i64 = 4096;
-    let is_large = matches!(row.nr, WRITE | PWRITE) && result >= LEAST;
+    let is_large = result >= LEAST && WRITES.contains(&row.nr);
     if is_large && private().replicas > 1 && undo::is_file(args[0]) && !is_unchanged(row, args) {
         // (What is no digest of nothing: then the run is stopped.)
         b.flight_written = undo::written_to(row.nr, args, result).map_or(1, outcome::spoilt_at);

@@ -148,7 +148,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     let result = b.given_result as i64;
     marshal::inherit(row, args, result);
     if let Some(at) = outcome::spoilt(b.given_written) {
-        if !crate::undo::write_again(args, result, at) {
+        if !crate::undo::write_again(row.nr, args, result, at) {
             crate::stop::diverged_for_good(why::DAMAGED, b.pos, ours);
         }
     } else if b.given_written != 0

@@ -15,9 +15,11 @@ const LSEEK: u16 = 8;
 const PREAD: u16 = 17;
 const PWRITE: u16 = 18;
 const READV: u16 = 19;
+const WRITEV: u16 = 20;
 const FCNTL: u16 = 72;
 const GETDENTS: u16 = 78;
 const GETDENTS64: u16 = 217;
+const PWRITEV: u16 = 296;
 const SEEK_CUR: u64 = 1;
 const F_GETFL: u64 = 3;
 const F_SETFL: u64 = 4;
@@ -71,8 +73,8 @@ pub fn written_to(nr: u16, args: &[u64; 6], result: i64) -> Option<u64> {
     const O_APPEND: i64 = 0o2000;
     let fd = args[0];
     let at = match nr {
-        WRITE => real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]) - result,
-        PWRITE => args[3] as i64,
+        WRITE | WRITEV => real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]) - result,
+        PWRITE | PWRITEV => args[3] as i64,
         _ => return None,
     };
     let appends = real(FCNTL as u64, [fd, F_GETFL, 0, 0, 0, 0]) & O_APPEND != 0;
@@ -81,9 +83,13 @@ pub fn written_to(nr: u16, args: &[u64; 6], result: i64) -> Option<u64> {
 
 /// Write what a predecessor has written, in whose buffer a bit had changed while the kernel took it.
 /// False where that cannot be done.
-pub fn write_again(args: &[u64; 6], result: i64, at: u64) -> bool {
-    let [fd, buffer, ..] = *args;
-    real(PWRITE as u64, [fd, buffer, result as u64, at, 0, 0]) == result
+pub fn write_again(nr: u16, args: &[u64; 6], result: i64, at: u64) -> bool {
+    let [fd, buffer, buffers, ..] = *args;
+    let again = match nr {
+        WRITEV | PWRITEV => real(PWRITEV as u64, [fd, buffer, buffers, at, 0, 0]),
+        _ => real(PWRITE as u64, [fd, buffer, result as u64, at, 0, 0]),
+    };
+    again == result
 }
 
 /// Set the offset of a file back to before a call that has read from it. False where that cannot be done.
