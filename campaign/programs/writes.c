@@ -15,12 +15,21 @@
 #define BYTES (1L << 20)
 #define ROUNDS 24
 
-static volatile int over;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int over;
+
+static int is_over(void)
+{
+	pthread_mutex_lock(&lock);
+	int it_is = over;
+	pthread_mutex_unlock(&lock);
+	return it_is;
+}
 
 static void *computes(void *argument)
 {
 	uint64_t x = 88172645463325252ull;
-	while (!over) {
+	while (!is_over()) {
 		for (int i = 0; i < 100000; i++) {
 			x ^= x << 13;
 			x ^= x >> 7;
@@ -53,7 +62,9 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
+	pthread_mutex_lock(&lock);
 	over = 1;
+	pthread_mutex_unlock(&lock);
 	pthread_join(other, NULL);
 	puts("written");
 	return 0;
