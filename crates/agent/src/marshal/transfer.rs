@@ -77,12 +77,40 @@ fn append(address: u64, len: u64, mut put: impl FnMut(u64)) {
 /// # Safety
 /// The kernel has accepted the address, or this replica has just written there.
 unsafe fn note(digest: &mut Digest, address: u64, len: u64) {
-    // SAFETY: the caller's promise.
-    digest.bytes(unsafe { bytes(address, len) });
+    digest.number(len);
+    each_piece(address, len, |at, part| {
+        // SAFETY: the caller's promise.
+        digest.number(unsafe { digest_of(at, part) });
+    });
 }
 
-/// A record that is larger than half of the ring is seen before it is whole. So each of its pieces is
-/// compared, once it is in the ring and before anybody may see it, with what the call had written: what
+/// # Safety
+/// As for [`note`].
+unsafe fn digest_of(address: u64, len: u64) -> u64 {
+    let mut digest = Digest::new(0);
+    // SAFETY: the caller's promise.
+    digest.bytes(unsafe { bytes(address, len) });
+    digest.finish()
+}
+
+/// Call `each` with address and length of the pieces of so many bytes: none is larger than half of the ring.
+fn each_piece(address: u64, len: u64, mut each: impl FnMut(u64, u64)) {
+    const LEAST: u64 = 64 << 10;
+    let size = if len > MAX_PIECES as u64 * LEAST {
+        2 * LEAST
+    } else {
+        LEAST
+    };
+    let mut done = 0;
+    while done < len {
+        let part = (len - done).min(size);
+        each(address + done, part);
+        done += part;
+    }
+}
+
+/// Digests of the pieces of what a call has written. A record that is larger than half of the ring is seen
+/// before it is whole: so each piece is compared, once it is in the ring and before anybody may see it. What
 /// followers have read of a leader that finds its buffer changed is right, and its successor adds the rest.
 struct Pieces {
     b: Here,
@@ -90,37 +118,16 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// No larger than half of the ring.
-    const LEAST: u64 = 64 << 10;
-    const MOST: u64 = 2 * Pieces::LEAST;
-
     fn of(b: Here) -> Pieces {
         Pieces { b, next: 0 }
     }
 
-    /// Call `each` with address and length of all pieces; and with a place for a digest, as long as there
-    /// are any.
-    fn each(&mut self, address: u64, len: u64, mut each: impl FnMut(u64, u64, Option<&mut u64>)) {
-        let size = if len > MAX_PIECES as u64 * Pieces::LEAST {
-            Pieces::MOST
-        } else {
-            Pieces::LEAST
-        };
-        let mut done = 0;
-        while done < len {
-            let part = (len - done).min(size);
-            each(address + done, part, self.b.pieces.get_mut(self.next));
-            self.next += 1;
-            done += part;
-        }
+    /// The place for the digest of the next piece, as long as there are any.
+    fn next(&mut self) -> Option<&mut u64> {
+        let place = self.b.pieces.get_mut(self.next);
+        self.next += 1;
+        place
     }
-}
-
-fn digest_of(address: u64, len: u64) -> u64 {
-    let mut digest = Digest::new(0);
-    // SAFETY: the kernel has just written these bytes.
-    unsafe { note(&mut digest, address, len) };
-    digest.finish()
 }
 
 impl Transfer for ToLog {
@@ -130,19 +137,19 @@ impl Transfer for ToLog {
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
         let b = self.b;
-        match &mut self.pieces {
-            Some(pieces) => pieces.each(address, len, |at, part, seen| {
-                reserve(b, part.div_ceil(8));
-                append(at, part, |w| put(b, w));
-                if seen.is_some_and(|seen| *seen != digest_of(at, part)) {
-                    broken();
-                }
-            }),
-            None => append(address, len, |w| put(b, w)),
-        }
-        // From memory, not from what went into the log: the two must agree at the other end.
-        // SAFETY: the kernel has just written these bytes for the leader.
-        unsafe { note(&mut self.digest, address, len) };
+        self.digest.number(len);
+        each_piece(address, len, |at, part| {
+            reserve(b, part.div_ceil(8));
+            append(at, part, |w| put(b, w));
+            // From memory, not from what went into the log: the two must agree at the other end.
+            // SAFETY: the kernel has just written these bytes for the leader.
+            let now = unsafe { digest_of(at, part) };
+            let kept = self.pieces.as_mut().and_then(Pieces::next);
+            if kept.is_some_and(|kept| *kept != now) {
+                broken();
+            }
+            self.digest.number(now);
+        });
     }
 }
 
@@ -173,12 +180,14 @@ impl Transfer for Noted {
         len
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
-        // SAFETY: the kernel has just written these bytes.
-        unsafe { note(&mut self.digest, address, len) };
-        self.pieces.each(address, len, |at, part, kept| {
-            if let Some(kept) = kept {
-                *kept = digest_of(at, part);
+        self.digest.number(len);
+        each_piece(address, len, |at, part| {
+            // SAFETY: the kernel has just written these bytes.
+            let now = unsafe { digest_of(at, part) };
+            if let Some(kept) = self.pieces.next() {
+                *kept = now;
             }
+            self.digest.number(now);
         });
     }
 }
