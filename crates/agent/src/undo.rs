@@ -32,7 +32,7 @@ pub fn before(mut b: Here, nr: u16, args: &[u64; 6]) {
     let fd = args[0];
     match nr {
         LSEEK | GETDENTS | GETDENTS64 => {
-            b.was_before = real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]);
+            b.was_before = offset_of(fd);
         }
         FCNTL if args[1] == F_SETFL => {
             b.was_before = real(FCNTL as u64, [fd, F_GETFL, 0, 0, 0, 0]);
@@ -73,7 +73,7 @@ pub fn written_to(nr: u16, args: &[u64; 6], result: i64) -> Option<u64> {
     const O_APPEND: i64 = 0o2000;
     let fd = args[0];
     let at = match nr {
-        WRITE | WRITEV => real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]) - result,
+        WRITE | WRITEV => offset_of(fd) - result,
         PWRITE | PWRITEV => args[3] as i64,
         _ => return None,
     };
@@ -103,7 +103,7 @@ pub fn give_back(nr: u16, fd: u64, result: i64) -> bool {
 pub fn read_again(nr: u16, args: &[u64; 6], result: i64) -> bool {
     let [fd, buffer, _, at, ..] = *args;
     let offset = match nr {
-        READ => real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0]) - result,
+        READ => offset_of(fd) - result,
         PREAD => at as i64,
         _ => return false,
     };
@@ -115,13 +115,24 @@ pub fn read_again(nr: u16, args: &[u64; 6], result: i64) -> bool {
         ) == result
 }
 
-/// Is it a file, whose bytes can be read and written more than once?
-pub fn is_file(fd: u64) -> bool {
+/// The length of a file, whose bytes can be read and written more than once. None of anything else.
+pub fn file_bytes(fd: u64) -> Option<u64> {
     const FSTAT: u64 = 5;
     const MODE_WORD: usize = 3;
+    const SIZE_WORD: usize = 6;
     const S_IFMT: u64 = 0o170_000;
     const S_IFREG: u64 = 0o100_000;
     let mut status = [0u64; 18];
-    real(FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0
-        && status[MODE_WORD] & S_IFMT == S_IFREG
+    let known = real(FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0;
+    (known && status[MODE_WORD] & S_IFMT == S_IFREG).then_some(status[SIZE_WORD])
+}
+
+/// Is it such a file?
+pub fn is_file(fd: u64) -> bool {
+    file_bytes(fd).is_some()
+}
+
+/// Where a descriptor stands; negative where it has no offset.
+pub fn offset_of(fd: u64) -> i64 {
+    real(LSEEK as u64, [fd, 0, SEEK_CUR, 0, 0, 0])
 }

@@ -4,12 +4,11 @@
 
 use crate::gate::{guarded, real};
 use crate::state::private;
+use crate::undo::{file_bytes, offset_of};
 use core::mem::MaybeUninit;
 use geryon_abi::row::Row;
 
 const READ: u64 = 0;
-const FSTAT: u64 = 5;
-const LSEEK: u64 = 8;
 const PREAD: u64 = 17;
 
 /// Who reads less is not asked again: that would take longer than all the rest.
@@ -68,15 +67,8 @@ impl Reading {
     /// Is it a file, as long as that, and nobody else has read on in it? (What the kernel makes up when it
     /// is read has no length.)
     fn is_still_there(&self, len: u64) -> bool {
-        const S_IFMT: u64 = 0o170_000;
-        const S_IFREG: u64 = 0o100_000;
-        const MODE_WORD: usize = 3;
-        const SIZE_WORD: usize = 6;
-        let mut status = [0u64; 18];
         let end = self.offset + len;
-        real(FSTAT, [self.fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0
-            && status[MODE_WORD] & S_IFMT == S_IFREG
-            && status[SIZE_WORD] >= end
+        file_bytes(self.fd).is_some_and(|bytes| bytes >= end)
             && (!self.moves || offset_of(self.fd) == end as i64)
     }
 
@@ -104,11 +96,6 @@ impl Reading {
         }
         same
     }
-}
-
-fn offset_of(fd: u64) -> i64 {
-    const SEEK_CUR: u64 = 1;
-    real(LSEEK, [fd, 0, SEEK_CUR, 0, 0, 0])
 }
 
 /// # Safety
