@@ -320,6 +320,9 @@ pub struct Block {
     /// Follower: how many of the leader's compares have failed here, one after the other, that would have
     /// succeeded on this replica's memory.
     pub contradicted: u64,
+    /// What a call asks the real-time interval timer to do, in microseconds: the interval, and the time
+    /// until it rings first; all ones: nothing.
+    pub timer_asked: [u64; 2],
     /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.
     pub pieces: [u64; MAX_PIECES],
 }

@@ -483,6 +483,7 @@ fn settle(mut b: Here, frame: &mut Frame, nr: u16, result: i64, detail: u8) {
         raise::reissue(frame);
     } else {
         frame.rax = result as u64;
+        crate::timer::was_set(b, nr, result);
     }
     if detail & after::SIGNAL != 0 {
         raise::deliver_now(b, frame);

@@ -164,6 +164,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
         return None;
     }
     accept(b, flight::RETURNED);
+    crate::timer::was_given(b, row.nr, result);
     point!(LegacyTaken);
     if crate::serial::active() && writing::is_cut_short(row.nr as u64, args, result) {
         // The rest may have to wait for another thread of the program. (Who asks takes the turn again.)

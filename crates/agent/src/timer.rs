@@ -3,16 +3,18 @@
 
 use crate::call::input;
 use crate::gate::{guarded, real};
-use crate::state::private;
+use crate::state::{Here, block, private};
 use geryon_abi::frame::Frame;
 use geryon_abi::row::Row;
 
 const NR_ALARM: u16 = 37;
-const NR_SETITIMER: u64 = 38;
+const NR_SETITIMER: u16 = 38;
 const NR_CLOCK_GETTIME: u64 = 228;
 const REAL: u64 = 0;
 const SIGALRM: u32 = 14;
 const SECOND: u64 = 1_000_000;
+/// Asked for: no timer of this kind.
+const OTHER: [u64; 2] = [u64::MAX; 2];
 
 /// Microseconds of the monotonic clock.
 fn now() -> u64 {
@@ -27,23 +29,48 @@ fn now() -> u64 {
 
 /// setitimer and alarm.
 pub fn set(frame: &mut Frame, row: &Row) {
-    let args = frame.args();
-    let p = private();
-    if row.nr == NR_ALARM {
-        p.timer = [0, (args[0] as u32 as u64) * SECOND, now()];
-    } else if args[0] == REAL {
-        let mut v = [0u64; 4];
-        let there = args[1] == 0
-            || guarded(|| {
-                // SAFETY: inside `guarded`.
-                v = unsafe { (args[1] as *const [u64; 4]).read_unaligned() };
-            });
-        if there && v[1] < SECOND && v[3] < SECOND {
-            let us = |s: u64, us: u64| s.saturating_mul(SECOND).saturating_add(us);
-            p.timer = [us(v[0], v[1]), us(v[2], v[3]), now()];
-        }
-    }
+    // Read now: where the call puts the old value may be where the new one lies.
+    block().timer_asked = asked(&frame.args(), row.nr).unwrap_or(OTHER);
     input(frame, row);
+}
+
+/// What is asked for, in microseconds: the interval, and the time until it rings first. None: it is
+/// another timer, or nothing that can be read.
+fn asked(args: &[u64; 6], nr: u16) -> Option<[u64; 2]> {
+    if nr == NR_ALARM {
+        return Some([0, (args[0] as u32 as u64) * SECOND]);
+    }
+    if args[0] != REAL {
+        return None;
+    }
+    let mut v = [0u64; 4];
+    let there = args[1] == 0
+        || guarded(|| {
+            // SAFETY: inside `guarded`.
+            v = unsafe { (args[1] as *const [u64; 4]).read_unaligned() };
+        });
+    let us = |s: u64, us: u64| s.saturating_mul(SECOND).saturating_add(us);
+    there.then(|| [us(v[0], v[1]), us(v[2], v[3])])
+}
+
+/// All: the call has been made. (Not before: as long as it gives way to signals, the old one rings.)
+pub fn was_set(b: Here, nr: u16, result: i64) {
+    if is_its(nr) && result >= 0 && b.timer_asked != OTHER {
+        let [interval, value] = b.timer_asked;
+        private().timer = [interval, value, now()];
+    }
+}
+
+/// New leader: what its predecessor has set ended with that.
+pub fn was_given(b: Here, nr: u16, result: i64) {
+    if is_its(nr) {
+        was_set(b, nr, result);
+        arm();
+    }
+}
+
+fn is_its(nr: u16) -> bool {
+    nr == NR_SETITIMER || nr == NR_ALARM
 }
 
 /// A signal is delivered: was it the timer's?
@@ -79,15 +106,15 @@ pub fn forget() {
 /// New leader: set it for what is left.
 pub fn arm() {
     let [interval, value, since] = private().timer;
-    if value == 0 {
-        return;
-    }
-    let left = (since + value).saturating_sub(now()).max(1);
+    let left = match value {
+        0 => 0,
+        _ => (since + value).saturating_sub(now()).max(1),
+    };
     let v = [
         interval / SECOND,
         interval % SECOND,
         left / SECOND,
         left % SECOND,
     ];
-    real(NR_SETITIMER, [REAL, v.as_ptr() as u64, 0, 0, 0, 0]);
+    real(NR_SETITIMER as u64, [REAL, v.as_ptr() as u64, 0, 0, 0, 0]);
 }
