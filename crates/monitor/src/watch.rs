@@ -5,6 +5,7 @@
 mod asleep;
 mod calls;
 mod lines;
+mod mapped;
 mod strays;
 mod vain;
 mod view;
@@ -70,6 +71,8 @@ pub struct Watch {
     idle_takeovers: HashMap<GroupId, u32>,
     /// Leaders that compare in vain, by group.
     vain: HashMap<GroupId, vain::Vain>,
+    /// Who has not mapped what the leader waits for, or the leader, by group, and for how many rounds.
+    unmapped: HashMap<GroupId, (usize, u32)>,
 }
 
 /// What was seen of a process when it last got on.
@@ -95,6 +98,7 @@ impl Watch {
         self.strays.clear();
         self.astray.clear();
         self.vain.clear();
+        self.unmapped.clear();
     }
 
     /// One more round. Does it sleep there indeed?
@@ -153,6 +157,7 @@ impl Monitor {
         let alive = &self.groups;
         self.watch.strays.retain(|id, _| alive.contains_key(id));
         self.watch.vain.retain(|id, _| alive.contains_key(id));
+        self.watch.unmapped.retain(|id, _| alive.contains_key(id));
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             self.watch_takeover(id);
@@ -221,7 +226,9 @@ impl Monitor {
             }
         }
         if suspect.is_none()
-            && (self.watch_strays(id, &lead, &followers) || self.watch_vain(id, &lead, &followers))
+            && (self.watch_strays(id, &lead, &followers)
+                || self.watch_vain(id, &lead, &followers)
+                || self.watch_maps(id, leader, &lead, &followers))
         {
             return;
         }
@@ -369,7 +376,7 @@ impl Monitor {
         let ticks = cpu_ticks(leader);
         let rest = self.rest(leader);
         let wrong = self.sleeps_wrongly(leader, lead);
-        let deaf = self.is_confirmed(id, lead);
+        let deaf = self.is_confirmed(id, lead) || self.has_its_maps(id, lead);
         let followers: Vec<Vec<View>> = followers.iter().map(|(_, p)| self.views(*p)).collect();
         let g = self.groups.get(&id)?;
         let ahead = |v: &View| {
