@@ -186,6 +186,11 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     let mut b = block();
     let serial = crate::serial::active();
     if let Some(result) = promotion::given(b, row, &args, digest) {
+        // (Or a register says so that has changed: then nobody has made the call.)
+        let is_made = block_anew().flight.load(Ordering::Relaxed) != flight::NONE;
+        if !promotion::has_taken_over() || !is_made {
+            broken();
+        }
         if serial {
             crate::serial::acquire(b);
         }
