@@ -165,6 +165,9 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
     for a in args {
         put(b, a);
     }
+    if b.pos != b.call_start + BEGIN_WORDS {
+        broken();
+    }
     remember(b, ours);
     point!(RendezvousUnpublished);
     publish(b);
@@ -254,7 +257,9 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if !checked {
             check_written(b, row, &shown, result);
         }
-        if serial || reading.is_some() {
+        // (Beside other threads, what is small may change at any time by the program's own doing.)
+        let is_alone = serial || private().multi == 0;
+        if is_alone || reading.is_some() {
             b.flight_written = marshal::noted(b, row, &shown, result, before);
         }
         if let Some(reading) = reading {
@@ -310,7 +315,9 @@ fn check_written(mut b: Here, row: &Row, args: &[u64; 6], result: i64) {
     let is_large = result >= LEAST && WRITES.contains(&row.nr);
     if is_large && private().replicas > 1 && undo::is_file(args[0]) && !is_unchanged(row, args) {
         // (What is no digest of nothing: then the run is stopped.)
-        b.flight_written = undo::written_to(row.nr, args, result).map_or(1, outcome::spoilt_at);
+        b.flight_written = undo::written_to(row.nr, args, result)
+            .and_then(outcome::spoilt_at)
+            .unwrap_or(1);
         broken();
     }
 }
@@ -408,6 +415,9 @@ pub fn complete(
         put(b, d);
     }
     put(b, shown as u64);
+    if b.pos != b.flight_start + 2 + digest.is_some() as u64 {
+        broken();
+    }
     let under_way = b.flight.load(Ordering::Relaxed) != flight::NONE;
     if under_way && detail == 0 && !is_as_noted(b, row) {
         broken();

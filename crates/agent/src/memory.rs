@@ -4,12 +4,13 @@
 use crate::clock::MEMORY;
 use crate::compare::expect;
 use crate::gate::{real, rpc};
-use crate::log::{publish, put, remember};
+use crate::log::{publish, put, remember, word_at};
 use crate::marshal;
 use crate::raise;
 use crate::state::{Here, block, header, leads, private};
 use crate::stop::{broken, diverged_for_good, refused};
 use crate::wait::{Patience, announce, announce_end};
+use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{MAX_REPLICAS, outdated, rpc as number, touches_reserved, wait, why};
@@ -71,16 +72,26 @@ fn lead(b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     let nr = row.nr as u64;
     let tick = MEMORY.enter(b.this);
     let result = if shared_writable_file(nr, &args) {
+        if !shared_writable_file(black_box(nr), black_box(&args)) {
+            broken();
+        }
         refused(nr, 1);
         ENODEV
     } else {
         real(nr, args)
     };
+    // (Kept in memory: all will believe what is logged, and a register holds it on the way there.)
+    let kept = black_box(&result);
     let first = word(kind::MEMORY, 0, row.nr, tick);
+    let start = *black_box(&b.pos);
     point!(MemoryUnlogged);
     put(b, first);
     put(b, digest);
-    put(b, result as u64);
+    put(b, *kept as u64);
+    let result = *black_box(kept);
+    if b.pos != start + 3 || word_at(b, b.pos - 1) as i64 != result {
+        broken();
+    }
     remember(b, first);
     if uses_file(nr, &args) {
         private().file_maps += 1;

@@ -3,9 +3,9 @@
 //! kernel) are never mistaken for it.
 
 mod asleep;
+mod awaited;
 mod calls;
 mod lines;
-mod mapped;
 mod strays;
 mod vain;
 mod view;
@@ -71,8 +71,8 @@ pub struct Watch {
     idle_takeovers: HashMap<GroupId, u32>,
     /// Leaders that compare in vain, by group.
     vain: HashMap<GroupId, vain::Vain>,
-    /// Who has not mapped what the leader waits for, or the leader, by group, and for how many rounds.
-    unmapped: HashMap<GroupId, (usize, u32)>,
+    /// Whom the leader waits for in vain, or the leader, by group, and for how many rounds.
+    awaited: HashMap<GroupId, (usize, u32)>,
 }
 
 /// What was seen of a process when it last got on.
@@ -98,7 +98,7 @@ impl Watch {
         self.strays.clear();
         self.astray.clear();
         self.vain.clear();
-        self.unmapped.clear();
+        self.awaited.clear();
     }
 
     /// One more round. Does it sleep there indeed?
@@ -157,7 +157,7 @@ impl Monitor {
         let alive = &self.groups;
         self.watch.strays.retain(|id, _| alive.contains_key(id));
         self.watch.vain.retain(|id, _| alive.contains_key(id));
-        self.watch.unmapped.retain(|id, _| alive.contains_key(id));
+        self.watch.awaited.retain(|id, _| alive.contains_key(id));
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             self.watch_takeover(id);
@@ -228,7 +228,7 @@ impl Monitor {
         if suspect.is_none()
             && (self.watch_strays(id, &lead, &followers)
                 || self.watch_vain(id, &lead, &followers)
-                || self.watch_maps(id, leader, &lead, &followers))
+                || self.watch_awaited(id, leader, &lead, &followers))
         {
             return;
         }
