@@ -159,6 +159,10 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
     }
     let ours = word(kind::BEGIN, 0, nr, 0);
     raise::lead_signal_before(b, frame);
+    if !leads() {
+        // A register has said that there is nothing to follow: nothing of the leader's log is touched.
+        broken();
+    }
     b.call_start = b.pos;
     put(b, ours);
     put(b, digest);
