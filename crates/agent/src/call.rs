@@ -1,10 +1,10 @@
 //! Calls that the table describes completely: inputs and outputs.
 
 use crate::compare::{self, expect};
-use crate::gate::{real_blocking, real_in_flight};
+use crate::gate::{real_blocking_taken_off, real_in_flight};
 use crate::ids;
 use crate::log::{
-    acknowledge, confirmed, first as first_word, get, is_end, publish, put, remember, word_at,
+    acknowledge, append, confirmed, first as first_word, get, is_end, publish, remember, word_at,
 };
 use crate::marshal::{self, Before, Received};
 use crate::promotion;
@@ -13,6 +13,7 @@ use crate::state::{Here, block, block_anew, is_to_lead, leads, private};
 use crate::stop::broken;
 use crate::undo;
 use crate::wait::{announce, announce_end, intend_call};
+use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
@@ -164,11 +165,8 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
         broken();
     }
     b.call_start = b.pos;
-    put(b, ours);
-    put(b, digest);
-    for a in args {
-        put(b, a);
-    }
+    let [a0, a1, a2, a3, a4, a5] = args;
+    append(b, [ours, digest, a0, a1, a2, a3, a4, a5]);
     if b.pos != b.call_start + BEGIN_WORDS {
         broken();
     }
@@ -211,13 +209,16 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     }
     let mut first = true;
     let shown = args;
+    check_asked(row, &shown);
     let args = ids::translated(row, args);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
-        let mut result = real_in_flight(nr, args);
+        check_told(row, &args, &shown);
+        let mut result = real_in_flight(number_of(row), &args, true);
         if blames_its_caller(result) {
             take_off(b, row.nr, digest);
-            result = real_in_flight(number_of(row), args);
+            check_told(row, &args, &shown);
+            result = real_in_flight(number_of(row), &args, true);
         }
         return ids::shown(row, result);
     }
@@ -248,10 +249,16 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             now = shown;
             now[2] = now[2].min(room);
         }
-        let mut result = real_blocking(nr, &now, checked);
+        if room.is_none() {
+            check_told(row, &now, &shown);
+        }
+        let mut result = real_blocking_taken_off(number_of(row), &now, checked);
         if blames_its_caller(result) {
             take_off(b, row.nr, digest);
-            result = real_blocking(number_of(row), &now, checked);
+            if room.is_none() {
+                check_told(row, &now, &shown);
+            }
+            result = real_blocking_taken_off(number_of(row), &now, checked);
         }
         b = block_anew();
         if room.is_some() || writing::was_halted(b) {
@@ -292,6 +299,44 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     }
 }
 
+/// Is this the call that the program makes? Its frame says so, which is where its entry has left it: on the
+/// way from there registers have held the call's row and its arguments.
+#[inline(always)]
+pub fn check_asked(row: &Row, args: &[u64; 6]) {
+    // SAFETY: this thread's frame is at the top of its agent stack while it makes a call.
+    let frame = unsafe { &*(block_anew().frame as *const Frame) };
+    if frame.rax != number_of(row) || frame.args() != *black_box(args) {
+        broken();
+    }
+}
+
+/// The bits of a record's first word that say how a call has ended.
+const ENDS: u64 = word(0, after::SIGNAL | after::RESTART, 0, 0);
+
+/// Leader: does the log say at `start` that the program's call has ended in that way?
+fn check_first(b: Here, start: u64, kind: u8, detail: &u8) {
+    // SAFETY: as in `check_asked`.
+    let frame = unsafe { &*(block_anew().frame as *const Frame) };
+    let first = word_at(b, start);
+    let is_its = first & !ENDS == word(kind, 0, frame.rax as u16, 0);
+    if !is_its || geryon_abi::record::detail_of(first) != *black_box(detail) {
+        broken();
+    }
+}
+
+/// Leader, right before the kernel is told `args`, of which the program knows `shown`: nothing has happened
+/// yet, and afterwards the answer counts.
+#[inline(always)]
+fn check_told(row: &Row, args: &[u64; 6], shown: &[u64; 6]) {
+    check_asked(row, shown);
+    if block_anew().flight_nr as u64 != number_of(row) {
+        broken();
+    }
+    if !ids::are_ids_in(row) && *black_box(args) != *black_box(shown) {
+        broken();
+    }
+}
+
 /// What the gate says where a signal waits for its handler: ERESTARTSYS.
 const BEFORE_IT_BEGAN: i64 = -512;
 /// ERESTARTNOINTR: the handler runs, and then the call is made, whatever the handler's flags say.
@@ -327,7 +372,7 @@ fn check_written(mut b: Here, row: &Row, args: &[u64; 6], result: i64) {
 }
 
 /// A call's number, from the table again.
-fn number_of(row: &Row) -> u64 {
+pub fn number_of(row: &Row) -> u64 {
     // SAFETY: a word of the table.
     unsafe { core::ptr::from_ref(&row.nr).read_volatile() as u64 }
 }
@@ -408,17 +453,18 @@ pub fn complete(
         // Interrupted for a signal that was taken back (ignored meanwhile): issue it again.
         detail |= after::RESTART;
     }
+    let detail = *black_box(&detail);
     let first = word(k, detail, row.nr, 0);
     b.flight_start = b.pos;
     if b.flight.load(Ordering::Relaxed) != flight::NONE {
         b.flight.store(flight::LOGGING, Ordering::Release);
     }
     point!(CallUnlogged);
-    put(b, first);
-    if let Some(d) = digest {
-        put(b, d);
+    match digest {
+        Some(d) => append(b, [first, d, shown as u64]),
+        None => append(b, [first, shown as u64]),
     }
-    put(b, shown as u64);
+    check_first(b, b.flight_start, k, &detail);
     if b.pos != b.flight_start + 2 + digest.is_some() as u64 {
         broken();
     }

@@ -98,6 +98,11 @@ impl Section {
         self.clock.load(Ordering::Relaxed)
     }
 
+    /// Leader, inside: the clock.
+    pub fn now(&self) -> u32 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
     /// True when `me` is inside.
     pub fn held_by(&self, me: u64) -> bool {
         self.owner.load(Ordering::Relaxed) == me

@@ -3,10 +3,18 @@
 mod entry;
 mod page;
 
+/// What a gate checks: else this replica crashes, and the call counts as not made.
+mod check {
+    /// Behind the call: have its argument registers changed while it slept?
+    pub const ARGUMENTS: u64 = 1;
+    /// Before it: is it the one that the thread has taken off with (`Block::flight_nr`)?
+    pub const NUMBER: u64 = 2;
+}
+
 unsafe extern "C" {
     fn geryon_syscall(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
     fn geryon_syscall_blocking(nr: u64, args: *const u64, checked: u64) -> i64;
-    fn geryon_flight_syscall(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
+    fn geryon_flight_syscall(nr: u64, args: *const u64, checked: u64) -> i64;
     fn geryon_sigreturn(rsp: u64) -> !;
     fn geryon_exit(block: u64, status: u64) -> !;
     fn geryon_clone(
@@ -37,13 +45,23 @@ pub fn real(nr: u64, a: [u64; 6]) -> i64 {
 #[inline(always)]
 pub fn real_blocking(nr: u64, a: &[u64; 6], checked: bool) -> i64 {
     // SAFETY: as for `real`.
-    unsafe { geryon_syscall_blocking(nr, a.as_ptr(), checked as u64) }
+    unsafe { geryon_syscall_blocking(nr, a.as_ptr(), checked as u64 * check::ARGUMENTS) }
 }
 
-/// As [`real`], for a call that may be under way when the leader is lost (`Block::flight`).
-pub fn real_in_flight(nr: u64, a: [u64; 6]) -> i64 {
+/// The same for the call that the thread has taken off with.
+#[inline(always)]
+pub fn real_blocking_taken_off(nr: u64, a: &[u64; 6], checked: bool) -> i64 {
+    let checks = check::NUMBER | (checked as u64 * check::ARGUMENTS);
     // SAFETY: as for `real`.
-    unsafe { geryon_flight_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
+    unsafe { geryon_syscall_blocking(nr, a.as_ptr(), checks) }
+}
+
+/// As [`real_blocking`], for a call that answers at once, whatever signals are pending.
+#[inline(always)]
+pub fn real_in_flight(nr: u64, a: &[u64; 6], checked: bool) -> i64 {
+    let checks = checked as u64 * (check::NUMBER | check::ARGUMENTS);
+    // SAFETY: as for `real`.
+    unsafe { geryon_flight_syscall(nr, a.as_ptr(), checks) }
 }
 
 /// Give the application's state back to the kernel's signal frame at `rsp`.

@@ -44,6 +44,11 @@ pub fn translated(row: &Row, args: [u64; 6]) -> [u64; 6] {
     if differ() { translate(row, args) } else { args }
 }
 
+/// May the kernel be given other arguments than the program has given?
+pub fn are_ids_in(row: &Row) -> bool {
+    differ() && (ids_of(row.nr, &[0; 6]) != 0)
+}
+
 #[cold]
 fn translate(row: &Row, mut args: [u64; 6]) -> [u64; 6] {
     let mask = ids_of(row.nr, &args);

@@ -2,9 +2,10 @@
 
 use crate::compare::plain;
 use crate::gate::rpc;
-use crate::state::{Here, block, header, is_own, leads, private};
+use crate::state::{Here, block, block_anew, header, is_own, leads, private};
 use crate::stop::broken;
 use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
+use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 use geryon_abi::layout::{RING_WORDS, outdated, rpc as number, wait, why};
 use geryon_abi::record::{kind, kind_of, word};
@@ -55,6 +56,22 @@ pub fn put(mut b: Here, word: u64) {
     }
     ring(b).slot(b.pos).store(word, Ordering::Relaxed);
     b.pos += 1;
+}
+
+/// Leader: append a record's words. What then lies in the log is what was meant, or this replica breaks
+/// before anybody sees it: on the way there registers hold each word and its place.
+#[inline(always)]
+pub fn append<const N: usize>(b: Here, words: [u64; N]) {
+    let start = b.pos;
+    let meant = black_box(&words);
+    for word in meant {
+        put(b, *word);
+    }
+    let (b, meant) = (block_anew(), black_box(meant));
+    let lies = |(i, word): (usize, &u64)| word_at(b, start + i as u64) == *word;
+    if b.pos != start + N as u64 || !meant.iter().enumerate().all(lies) {
+        broken();
+    }
 }
 
 /// Leader: room for so many words, half of the ring at most: they are appended before any of them is seen.

@@ -1,10 +1,11 @@
 //! Calls that choose addresses: one order for the whole process, and in followers the
 //! leader's addresses.
 
+use crate::call;
 use crate::clock::MEMORY;
 use crate::compare::expect;
-use crate::gate::{real, rpc};
-use crate::log::{publish, put, remember, word_at};
+use crate::gate::{real, real_in_flight, rpc};
+use crate::log::{append, publish, remember, word_at};
 use crate::marshal;
 use crate::raise;
 use crate::state::{Here, block, header, leads, private};
@@ -14,6 +15,7 @@ use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{MAX_REPLICAS, outdated, rpc as number, touches_reserved, wait, why};
+use geryon_abi::outcome;
 use geryon_abi::record::{kind, low_of, word};
 use geryon_abi::row::Row;
 
@@ -65,7 +67,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     frame.rax = result as u64;
 }
 
-fn lead(b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
+fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     if !leads() {
         broken();
     }
@@ -78,20 +80,22 @@ fn lead(b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         refused(nr, 1);
         ENODEV
     } else {
-        real(nr, args)
+        call::check_asked(row, &args);
+        b.flight_nr = row.nr as u32;
+        real_in_flight(call::number_of(row), &args, true);
+        noted(b)
     };
-    // (Kept in memory: all will believe what is logged, and a register holds it on the way there.)
-    let kept = black_box(&result);
     let first = word(kind::MEMORY, 0, row.nr, tick);
     let start = *black_box(&b.pos);
     point!(MemoryUnlogged);
-    put(b, first);
-    put(b, digest);
-    put(b, *kept as u64);
-    let result = *black_box(kept);
-    if b.pos != start + 3 || word_at(b, b.pos - 1) as i64 != result {
+    append(b, [first, digest, result as u64]);
+    // (All will believe what is logged, and registers hold it on the way there.)
+    let meant = word(kind::MEMORY, 0, row.nr, MEMORY.now());
+    let in_log = word_at(b, start + 2) as i64;
+    if word_at(b, start) != meant || (result != ENODEV && in_log != noted(b)) {
         broken();
     }
+    let result = in_log;
     remember(b, first);
     if uses_file(nr, &args) {
         private().file_maps += 1;
@@ -101,6 +105,14 @@ fn lead(b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     MEMORY.tick();
     MEMORY.leave();
     result
+}
+
+/// What the gate has noted of the call just made.
+fn noted(b: Here) -> i64 {
+    match outcome::noted(b.flight_result) {
+        Ok(Some(result)) => result,
+        _ => broken(),
+    }
 }
 
 /// None when this replica leads by now.

@@ -139,7 +139,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
         call::take_off(block(), row.nr, call::CONFIRMED);
     }
     // clone has five arguments: the sixth tells the monitor which fork this is.
-    let own = real_in_flight(NR_CLONE, [keep, 0, 0, args[3], 0, sequence]);
+    let own = real_in_flight(NR_CLONE, &[keep, 0, 0, args[3], 0, sequence], false);
     if own == 0 {
         child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
         return;

@@ -102,6 +102,63 @@ macro_rules! check_unnoted {
     };
 }
 
+/// A call's arguments from where rsi says; the gate's stack keeps that place, for the watchdog and for
+/// what comes behind.
+macro_rules! load_arguments {
+    () => {
+        "push rbx
+         push rdx
+         push rsi
+         mov rbx, rsi
+         mov rax, rdi
+         test edx, {number}
+         jz 7f
+         cmp eax, gs:[{flight_nr}]
+         jne geryon_unmade
+         7:
+         mov rdi, [rbx]
+         mov rsi, [rbx+8]
+         mov rdx, [rbx+16]
+         mov r10, [rbx+24]
+         mov r8, [rbx+32]
+         mov r9, [rbx+40]
+         bts rax, {unmade}"
+    };
+}
+
+/// Behind a call that changes nothing that cannot be given back, which may have slept for long: were its
+/// arguments still the same when it was taken up again? (The kernel leaves their registers as they were.)
+macro_rules! check_arguments {
+    () => {
+        "test dword ptr [rsp+8], {arguments}
+         jz 7f
+         mov rbx, [rsp]
+         cmp rdi, [rbx]
+         jne geryon_unmade
+         cmp rsi, [rbx+8]
+         jne geryon_unmade
+         cmp rdx, [rbx+16]
+         jne geryon_unmade
+         cmp r10, [rbx+24]
+         jne geryon_unmade
+         cmp r8, [rbx+32]
+         jne geryon_unmade
+         cmp r9, [rbx+40]
+         jne geryon_unmade
+         7:"
+    };
+}
+
+/// The way out of a gate that has loaded its arguments from memory.
+macro_rules! leave {
+    () => {
+        "pop rdx
+         pop rdx
+         pop rbx
+         ret"
+    };
+}
+
 global_asm!(
     ".pushsection .geryon_gate, \"ax\", @progbits",
     ".p2align 12, 0xf4",
@@ -112,18 +169,7 @@ global_asm!(
     ".globl geryon_syscall_blocking",
     "geryon_syscall_blocking:",      // extern "C" fn(nr, arguments, checked) -> result;
     come_in!(),                      // gives EINTR when a signal is pending
-    "push rbx",
-    "push rdx",
-    "push rsi",                      // where its arguments are, for the watchdog
-    "mov rbx, rsi",
-    "mov rax, rdi",
-    "mov rdi, [rbx]",
-    "mov rsi, [rbx+8]",
-    "mov rdx, [rbx+16]",
-    "mov r10, [rbx+24]",
-    "mov r8, [rbx+32]",
-    "mov r9, [rbx+40]",
-    "bts rax, {unmade}",
+    load_arguments!(),
     point_in_assembly!("halved"),
     point_in_assembly!("interrupted"),
     ".globl geryon_blocking_check",
@@ -135,21 +181,7 @@ global_asm!(
     checked_syscall!("geryon_blocking_syscall", "geryon_blocking_end"),
     go_on_at!(0x1a0),
     point_in_assembly!("returned"),
-    "cmp dword ptr [rsp+8], 0",
-    "je 7f",
-    "cmp rdi, [rbx]",                // it has slept for long: were its arguments still the same
-    "jne geryon_unmade",             // when it was taken up again?
-    "cmp rsi, [rbx+8]",
-    "jne geryon_unmade",
-    "cmp rdx, [rbx+16]",
-    "jne geryon_unmade",
-    "cmp r10, [rbx+24]",
-    "jne geryon_unmade",
-    "cmp r8, [rbx+32]",
-    "jne geryon_unmade",
-    "cmp r9, [rbx+40]",
-    "jne geryon_unmade",
-    "7:",
+    check_arguments!(),
     check_unnoted!("gate_blocking"),
     "mov gs:[{flight_result}], rax",
     point_in_assembly!("call_noted"),
@@ -159,10 +191,7 @@ global_asm!(
     point_in_assembly!("half_noted"),
     "mov gs:[{flight_result} + 8], rax",
     check_made!(),
-    "pop rdx",
-    "pop rdx",
-    "pop rbx",
-    "ret",
+    leave!(),
     ".globl geryon_eintr",
     "geryon_eintr:",
     "mov rax, -512",                 // as ERESTARTSYS: nothing has happened yet
@@ -170,10 +199,7 @@ global_asm!(
     "jnz geryon_unmade",
     "mov gs:[{flight_result}], rax",
     "mov gs:[{flight_result} + 8], rax",
-    "pop rdx",
-    "pop rdx",
-    "pop rbx",
-    "ret",
+    leave!(),
     // ---- ends, of handlers and of threads ------------------------------------------------
     at!(0x320),
     ".globl geryon_unmade",
@@ -243,21 +269,15 @@ global_asm!(
     // ---- the same, with the result kept for a successor ----------------------------------
     at!(0xdc0),
     ".globl geryon_flight_syscall",
-    "geryon_flight_syscall:",
+    "geryon_flight_syscall:",        // extern "C" fn(nr, arguments, checked) -> result
     come_in!(),
-    "mov rax, rdi",
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "mov rdx, rcx",
-    "mov r10, r8",
-    "mov r8, r9",
-    "mov r9, [rsp+8]",
-    "bts rax, {unmade}",
+    load_arguments!(),
     point_in_assembly!("fork_fails"),
     note_gate!("gate_flight"),
     checked_syscall!("geryon_flight_call", "geryon_flight_end"),
     go_on_at!(0xea0),
     point_in_assembly!("returned"),
+    check_arguments!(),
     check_unnoted!("gate_flight"),
     "mov gs:[{flight_result}], rax",
     point_in_assembly!("call_noted"),
@@ -267,7 +287,7 @@ global_asm!(
     point_in_assembly!("half_noted"),
     "mov gs:[{flight_result} + 8], rax",
     check_made!(),
-    "ret",
+    leave!(),
     // ---- calls that the monitor makes a stopped thread make ------------------------------
     at!(0xff0),
     "cmp r11d, {way_in}",            // nobody else comes here
@@ -316,6 +336,9 @@ global_asm!(
     fork_fails = const FaultPoint::ForkFails as u32,
     unmade = const geryon_abi::outcome::UNMADE,
     pending = const core::mem::offset_of!(Block, pending_count),
+    flight_nr = const core::mem::offset_of!(Block, flight_nr),
+    number = const super::check::NUMBER,
+    arguments = const super::check::ARGUMENTS,
     flight = const core::mem::offset_of!(Block, flight),
     entered = const core::mem::offset_of!(Block, flight_entered),
     gate_blocking = const flight::AT_BLOCKING,
