@@ -267,7 +267,7 @@ global_asm!(
     check_made!(),
     "ret",
     // ---- the same, with the result kept for a successor ----------------------------------
-    at!(0xdc0),
+    at!(0xda0),
     ".globl geryon_flight_syscall",
     "geryon_flight_syscall:",        // extern "C" fn(nr, arguments, checked) -> result
     come_in!(),
@@ -275,7 +275,7 @@ global_asm!(
     point_in_assembly!("fork_fails"),
     note_gate!("gate_flight"),
     checked_syscall!("geryon_flight_call", "geryon_flight_end"),
-    go_on_at!(0xea0),
+    go_on_at!(0xf20),
     point_in_assembly!("returned"),
     check_arguments!(),
     check_unnoted!("gate_flight"),
