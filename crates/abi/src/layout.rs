@@ -45,6 +45,9 @@ pub const PRIVATE_BYTES: u64 = 0x10_0000;
 pub const BLOCKS_BASE: u64 = 0x2fe5_2000_0000;
 /// One thread block with its agent stack.
 pub const BLOCK_BYTES: u64 = 0x1_0000;
+/// At the end of each, behind the stack, nothing is mapped once a thread has the block: a copy whose length
+/// a fault has changed ends there, and not in all other threads' blocks, which a successor believes.
+pub const GUARD_BYTES: u64 = 0x1000;
 /// The group's shared segment: header, then one ring for each thread.
 pub const SEGMENT_BASE: u64 = 0x2fe5_8000_0000;
 /// Threads alive at one moment in one process.
@@ -341,6 +344,11 @@ pub const fn touches_reserved(start: u64, len: u64) -> bool {
 /// Address of thread block `slot`.
 pub const fn block_address(slot: usize) -> u64 {
     BLOCKS_BASE + BLOCK_BYTES * slot as u64
+}
+
+/// Where the agent stack in thread block `slot` begins.
+pub const fn stack_top(slot: usize) -> u64 {
+    block_address(slot) + BLOCK_BYTES - GUARD_BYTES
 }
 
 /// Address of the ring of thread group `slot`, of so many words.

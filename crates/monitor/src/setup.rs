@@ -8,8 +8,9 @@ use crate::segment::{Segment, fd_path};
 use crate::{block_field, private_field};
 use anyhow::{Result, bail};
 use geryon_abi::layout::{
-    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, MAX_THREADS,
-    PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, role,
+    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES,
+    MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, role,
+    stack_top,
 };
 use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped};
 
@@ -72,6 +73,8 @@ impl Installer<'_> {
         let gate = self.image.symbol("geryon_blocking_syscall");
         self.map_anonymous(gate, PRIVATE_BASE, PRIVATE_BYTES)?;
         self.map_anonymous(gate, BLOCKS_BASE, BLOCK_BYTES * MAX_THREADS as u64)?;
+        let guard = [stack_top(0), GUARD_BYTES, libc::PROT_NONE as u64, 0, 0, 0];
+        self.call(gate, libc::SYS_mprotect, guard, "guard a stack")?;
         let fd = self.open(gate, &segment.path())?;
         self.map(
             gate,
@@ -180,7 +183,7 @@ impl Installer<'_> {
         self.take_identity(id)?;
         let block = block_address(0);
         m.set_word(block + block_field!(this), block)?;
-        m.set_word(block + block_field!(stack_top), block + BLOCK_BYTES)?;
+        m.set_word(block + block_field!(stack_top), stack_top(0))?;
         word32(block + block_field!(shown_tid), id.shown)?;
         self.start.gs_base = block;
         self.tracee.set_regs(&self.start)?;

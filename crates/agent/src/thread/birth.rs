@@ -4,17 +4,20 @@ use super::slot::{await_free, is_free};
 use super::{ALIVE, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, HIGH, store_tid};
 use crate::clock::LIFE;
 use crate::compare::{expect_plain, plain};
-use crate::gate::clone_thread;
+use crate::gate::{clone_thread, real};
 use crate::log::{get, publish, put, remember};
 use crate::raise;
 use crate::state::{Here, block, block_at, leads, private};
 use crate::stop::{diverged, diverged_for_good};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
-use geryon_abi::layout::{BLOCK_BYTES, MAX_THREADS, block_address, flight, repeat, wait, why};
+use geryon_abi::layout::{
+    GUARD_BYTES, MAX_THREADS, block_address, flight, repeat, stack_top, wait, why,
+};
 use geryon_abi::record::{kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
 
+const NR_MPROTECT: u64 = 10;
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
 const CLONE_THREAD: u64 = 0x10000;
@@ -161,7 +164,12 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     let parent = block();
     let mut new = block_at(slot);
     let address = block_address(slot);
-    let top = address + BLOCK_BYTES;
+    let top = stack_top(slot);
+    if new.stack_top == 0 {
+        // Its first thread. (Where the kernel has no more mappings to give it goes without.)
+        const PROT_NONE: u64 = 0;
+        real(NR_MPROTECT, [top, GUARD_BYTES, PROT_NONE, 0, 0, 0]);
+    }
     let copy = top - FRAME_BYTES as u64;
     new.this = address;
     new.slot = slot as u32;

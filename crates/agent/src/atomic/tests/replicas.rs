@@ -283,7 +283,7 @@ pub(super) fn become_thread(slot: usize) {
     b.this = geryon_abi::layout::block_address(slot);
     b.slot = slot as u32;
     b.ordered = 1;
-    b.stack_top = b.this + BLOCK_BYTES;
+    b.stack_top = geryon_abi::layout::stack_top(slot);
     // SAFETY: nothing else in a test's process uses GS.
     unsafe { asm!("wrgsbase {}", in(reg) b.this, options(nostack, preserves_flags)) };
     resume_stream(leads());
