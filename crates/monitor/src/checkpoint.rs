@@ -403,6 +403,9 @@ impl Monitor {
 
 /// Where the rings of a group end.
 fn ends(g: &Group) -> Vec<u64> {
-    let end = |slot| g.segment.ring(slot).head.load(Ordering::Acquire);
-    (0..MAX_THREADS).map(end).collect()
+    let mut ends = vec![0; MAX_THREADS];
+    for slot in g.segment.touched() {
+        ends[slot] = g.segment.ring(slot).head.load(Ordering::Acquire);
+    }
+    ends
 }

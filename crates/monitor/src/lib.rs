@@ -1,6 +1,7 @@
 //! The monitor: the one process outside the replicas. It launches them, rewrites their code,
 //! takes their signals, judges their differences and sees them off. Never on the fast path.
 
+mod block;
 mod budget;
 mod checkpoint;
 mod code;

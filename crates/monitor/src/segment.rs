@@ -98,6 +98,44 @@ impl Segment {
         }
     }
 
+    /// Slots whose ring somebody has touched. (To read the control page of another one would create it,
+    /// and of [`MAX_THREADS`] of them that takes milliseconds.)
+    pub fn touched(&self) -> Vec<usize> {
+        let start = |slot: usize| HEADER_BYTES + ring_stride(self.words) * slot as u64;
+        let mut slots = Vec::new();
+        let mut slot = 0;
+        while slot < MAX_THREADS {
+            let data = match self.data_from(start(slot)) {
+                Ok(Some(data)) => data,
+                Ok(None) => break,
+                Err(_) => {
+                    // Nobody can tell: all of them may be.
+                    slots.extend(slot..MAX_THREADS);
+                    break;
+                }
+            };
+            if data < start(slot) + size_of::<RingControl>() as u64 {
+                slots.push(slot);
+            }
+            let there = (data - HEADER_BYTES) / ring_stride(self.words);
+            slot = (slot + 1).max(there as usize);
+        }
+        slots
+    }
+
+    /// The first byte at or behind an offset of the file that is not in a hole.
+    fn data_from(&self, offset: u64) -> std::io::Result<Option<u64>> {
+        // SAFETY: asks about the file; nobody uses its offset.
+        let at = unsafe { libc::lseek(self.file.as_raw_fd(), offset as i64, libc::SEEK_DATA) };
+        match u64::try_from(at) {
+            Ok(at) => Ok(Some(at)),
+            Err(_) => match Error::last_os_error() {
+                e if e.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+                e => Err(e),
+            },
+        }
+    }
+
     /// The word of a ring at a position (slots repeat).
     pub fn log_word(&self, slot: usize, pos: u64) -> &AtomicU64 {
         assert!(slot < MAX_THREADS);
@@ -146,7 +184,7 @@ impl Segment {
         self.header()
             .alive
             .fetch_and(!(1 << replica), Ordering::SeqCst);
-        for slot in 0..MAX_THREADS {
+        for slot in self.touched() {
             let ring = self.ring(slot);
             if ring.head.load(Ordering::Acquire) == 0 {
                 continue;
@@ -215,4 +253,29 @@ macro_rules! private_field {
         geryon_abi::layout::PRIVATE_BASE
             + std::mem::offset_of!(geryon_abi::layout::Private, $field) as u64
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use geryon_abi::layout::RING_WORDS;
+
+    #[test]
+    fn only_rings_that_somebody_has_touched_are_looked_at() {
+        let s = Segment::new(RING_WORDS, 3, 7, 0, false).unwrap();
+        assert!(s.touched().is_empty());
+        let touched = [0, 1, 7, MAX_THREADS - 1];
+        for slot in touched {
+            s.ring(slot).head.store(5, Ordering::SeqCst);
+        }
+        // What was lowered to nothing was touched all the same.
+        s.ring(7).head.store(0, Ordering::SeqCst);
+        // Words without a control page, far behind it and of a ring between others.
+        s.log_word(4, RING_WORDS as u64 - 1)
+            .store(1, Ordering::SeqCst);
+        let found = s.touched();
+        assert!(found.is_sorted() && touched.iter().all(|slot| found.contains(slot)));
+        // (Where shared memory comes in huge pages, their neighbours, too.)
+        assert!(found.len() < MAX_THREADS / 8, "{found:?}");
+    }
 }

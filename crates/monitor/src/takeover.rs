@@ -28,7 +28,7 @@ use crate::state::{Group, GroupId, Monitor, Process};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
-use geryon_abi::layout::{MAX_THREADS, block_address, promotion, wait};
+use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, Regs, RemoteMemory, kill};
 use std::collections::HashMap;
@@ -214,7 +214,7 @@ impl Monitor {
         let progress = alive
             .collect::<Vec<_>>()
             .into_iter()
-            .map(|(r, p)| (self.views(p).iter().map(|v| v.pos).sum::<u64>(), r));
+            .map(|(r, p)| (self.progress(p), r));
         progress.max().map(|(_, r)| r)
     }
 
@@ -319,7 +319,7 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             return;
         };
-        for slot in 0..MAX_THREADS {
+        for slot in g.segment.touched() {
             let ring = g.segment.ring(slot);
             let asleep = ring.follower_sleeps.load(Ordering::SeqCst) & (1 << replica) != 0;
             if asleep || (all && ring.head.load(Ordering::SeqCst) != 0) {

@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use strays::Stray;
 pub use view::View;
+pub(crate) use view::holder;
 
 /// A leader that is found waiting so often for a follower that has ended will not exit by itself.
 const MISSED_ROUNDS: u32 = 4;

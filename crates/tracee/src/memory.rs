@@ -64,11 +64,9 @@ impl RemoteMemory {
     /// # Errors
     /// EIO when a part is not mapped.
     pub fn words<const N: usize>(&self, address: u64) -> Result<[u64; N]> {
-        let mut out = [0; N];
-        for (i, w) in out.iter_mut().enumerate() {
-            *w = self.word(address + 8 * i as u64)?;
-        }
-        Ok(out)
+        let mut bytes = [[0; 8]; N];
+        self.read(address, bytes.as_flattened_mut())?;
+        Ok(bytes.map(u64::from_le_bytes))
     }
 
     /// Write one word.

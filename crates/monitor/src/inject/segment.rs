@@ -2,7 +2,6 @@
 //! they are.
 
 use crate::segment::Segment;
-use geryon_abi::layout::MAX_THREADS;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const WORD_BYTES: u64 = 8;
@@ -55,7 +54,8 @@ pub fn words(segment: &Segment, follower: Option<usize>) -> u64 {
 
 /// Rings with their heads.
 fn used(segment: &Segment) -> impl Iterator<Item = (usize, u64)> {
-    (0..MAX_THREADS)
+    let touched = segment.touched().into_iter();
+    touched
         .map(|slot| (slot, segment.ring(slot).head.load(Ordering::Acquire)))
         .filter(|(_, head)| *head != 0)
 }

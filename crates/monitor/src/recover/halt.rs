@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(20);
 /// Who has a core to himself stops within that time; others may be waiting for ours.
 const SPIN: Duration = Duration::from_micros(50);
+/// Who has a core to himself but was asleep stops within that time; whoever is waiting for ours gets it.
+const WAKEFUL: Duration = Duration::from_micros(300);
 /// How often it is looked in any case.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -46,6 +48,8 @@ impl Monitor {
                             break;
                         }
                         Ok(None) if start.elapsed() < SPIN => std::hint::spin_loop(),
+                        // (Who sleeps is woken some 50 us after what has happened.)
+                        Ok(None) if start.elapsed() < WAKEFUL => std::thread::yield_now(),
                         Ok(None) if start.elapsed() < PATIENCE => await_report(LOOK),
                         Ok(None) | Err(_) => {
                             self.note_halt(pid, &halted);

@@ -6,7 +6,7 @@ use crate::maps::AddressSpace;
 use crate::state::{Group, GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::{MAX_THREADS, block_address, touches_reserved};
+use geryon_abi::layout::{block_address, touches_reserved};
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, RemoteMemory, Stopped, points, settle_forked};
 use std::sync::atomic::Ordering;
@@ -256,7 +256,6 @@ impl Monitor {
                 return Err(e);
             }
         };
-        self.confine(replica, source, copy);
         self.dies_at(FaultPoint::SourceCopied, pid);
         self.dies_at(FaultPoint::CopyForked, copy);
         if let Some(leader) = self.groups.get(&id).and_then(Group::leader_pid) {
@@ -265,6 +264,7 @@ impl Monitor {
         // The end of the pause: what is done from here on the source need not wait for.
         self.release(halted);
         self.pause = since.elapsed();
+        self.confine(replica, source, copy);
         let living: Vec<u64> = states.iter().map(|s| s.block).collect();
         let made = settle_forked(copy)
             .and_then(|()| RemoteMemory::open(copy))
@@ -350,7 +350,8 @@ impl Monitor {
         };
         let used = |slot: &usize| g.segment.ring(*slot).head.load(Ordering::Acquire) != 0;
         let place = |slot| Ok(Place::read(slot, memory, led)?);
-        (0..MAX_THREADS).filter(used).map(place).collect()
+        let touched = g.segment.touched().into_iter();
+        touched.filter(used).map(place).collect()
     }
 
     fn leave_seat(&self, id: GroupId, replica: usize) {
@@ -404,7 +405,7 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             bail!("the group has ended");
         };
-        for slot in 0..MAX_THREADS {
+        for slot in g.segment.touched() {
             let ring = g.segment.ring(slot);
             if ring.head.load(Ordering::Acquire) == 0 {
                 continue;

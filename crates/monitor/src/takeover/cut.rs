@@ -9,7 +9,7 @@ use crate::block_field;
 use crate::segment::Segment;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
-use geryon_abi::layout::{MAX_THREADS, block_address, wait};
+use geryon_abi::layout::{block_address, wait};
 use geryon_tracee::{Pid, RemoteMemory, Stopped, kill, state};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ fn unborn<'a>(
     memory: impl Fn(Pid) -> Option<&'a RemoteMemory>,
 ) -> Vec<(u32, u64)> {
     let mut out = Vec::new();
-    for slot in 0..MAX_THREADS {
+    for slot in segment.touched() {
         let head = segment.ring(slot).head.load(Ordering::SeqCst);
         if head == 0 || living.iter().any(|s| s.slot as usize == slot) {
             continue;

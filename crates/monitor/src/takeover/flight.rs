@@ -2,6 +2,7 @@
 
 use super::begun::{Gate, Noted, Registers, Unclear, has_effect, instructions, is_broken_pipe};
 use super::{Takeover, spoilt};
+use crate::block::{self, Piece};
 use crate::block_field;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
@@ -59,7 +60,10 @@ impl Monitor {
                 continue;
             };
             let ring = g.segment.ring(slot);
-            let word = |field: u64| memory.word(block_address(slot) + field).unwrap_or(0);
+            // (It stands still for good.)
+            let course = Piece::read(memory, slot, block::COURSE);
+            let word = |field: u64| course.word(field);
+            let apart = |field: u64| memory.word(block_address(slot) + field).unwrap_or(0);
             let noted = Noted {
                 state: word(block_field!(flight)) as u32,
                 results: [
@@ -82,7 +86,7 @@ impl Monitor {
                 rcx: regs.rcx,
                 rax: regs.rax as i64,
             };
-            let frame = word(block_field!(frame));
+            let frame = apart(block_field!(frame));
             let mut returned = match gate.returned(noted, at, nr) {
                 Ok(returned) => returned,
                 Err(Unclear) => {
@@ -122,8 +126,8 @@ impl Monitor {
                 written: word(block_field!(flight_written)),
             });
             let mut signals = pending(memory, slot);
-            let logged = word(block_field!(signal_logged));
-            let count = word(block_field!(signal_count)) as u32 as usize;
+            let logged = apart(block_field!(signal_logged));
+            let count = apart(block_field!(signal_count)) as u32 as usize;
             let is_logged = logged != 0 && ring.head.load(Ordering::SeqCst) >= logged;
             if is_logged && !signals.is_empty() && count == signals.len() {
                 // The oldest one is in the log already.

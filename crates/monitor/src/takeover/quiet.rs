@@ -1,8 +1,10 @@
 //! Has a follower replayed everything that was published, so that it can begin to lead?
 
+use crate::block::{self, Piece};
 use crate::block_field;
 use crate::segment::wake_word;
 use crate::state::{GroupId, Monitor, Process};
+use crate::watch::holder;
 use geryon_abi::layout::{MAX_THREADS, block_address, wait};
 use geryon_tracee::{Pid, RemoteMemory};
 use std::sync::atomic::Ordering;
@@ -72,32 +74,30 @@ impl Monitor {
         let m = self.memory(pid).ok()?;
         let mut out = Vec::new();
         for slot in 0..MAX_THREADS {
-            let b = block_address(slot);
-            let word = |o: u64| m.word(b + o).unwrap_or(0);
             if out.len() == threads.len() {
                 break;
             }
-            if word(block_field!(this)) == 0 {
+            let holder = holder(m, slot);
+            let Some((tid, _)) = holder.filter(|(tid, _)| threads.contains(tid)) else {
                 continue;
-            }
-            let tid = word(block_field!(own_tid)) as u32 as Pid;
-            if word(block_field!(free)) as u32 != 0 || !threads.contains(&tid) {
-                continue;
-            }
+            };
             // The position first: whoever reads a record meanwhile is seen to be busy, or comes to
             // wait again behind a position that is not the last.
+            let word = |o: u64| m.word(block_address(slot) + o).unwrap_or(0);
             let pos = word(block_field!(pos));
-            let waiting = word(block_field!(waiting)) as u32;
-            let waiting_for = word(block_field!(waiting_for));
+            let head = Piece::read(m, slot, block::HEAD);
+            let waiting = head.word(block_field!(waiting)) as u32;
+            let waiting_for = head.word(block_field!(waiting_for));
             out.push(Stand {
                 slot: slot as u32,
                 tid,
                 pos,
                 waiting,
-                inside: word(block_field!(frame)) != 0 || word(block_field!(hook_rsp)) != 0,
+                inside: head.word(block_field!(frame)) != 0
+                    || head.word(block_field!(hook_rsp)) != 0,
                 midway: word(block_field!(midway)) as u32 != 0,
                 standing: word(block_field!(standing)),
-                due: shows(m, waiting_for, word(block_field!(waiting_value))),
+                due: shows(m, waiting_for, head.word(block_field!(waiting_value))),
                 vforks: waiting == wait::KERNEL && is_vfork(waiting_for),
             });
         }
@@ -116,7 +116,7 @@ impl Monitor {
             let Some(m) = self.processes.get(&pid).and_then(|p| p.memory.as_ref()) else {
                 continue;
             };
-            for slot in 0..MAX_THREADS {
+            for slot in g.segment.touched() {
                 let read = m.word(block_address(slot) + block_field!(pos)).unwrap_or(0);
                 let head = &g.segment.ring(slot).head;
                 if head.fetch_max(read, Ordering::SeqCst) < read {
@@ -142,7 +142,7 @@ impl Monitor {
         let Some(m) = self.processes.get(&pid).and_then(|p| p.memory.as_ref()) else {
             return false;
         };
-        (0..MAX_THREADS).all(|slot| {
+        g.segment.touched().into_iter().all(|slot| {
             let pos = || m.word(block_address(slot) + block_field!(pos));
             head(slot) == 0 || pos().is_ok_and(|p| p == head(slot))
         })

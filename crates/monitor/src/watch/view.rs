@@ -1,9 +1,10 @@
 //! The threads of a replica, as their blocks show them.
 
+use crate::block::{self, Piece};
 use crate::block_field;
 use crate::state::Monitor;
 use geryon_abi::layout::{MAX_THREADS, block_address};
-use geryon_tracee::Pid;
+use geryon_tracee::{Pid, RemoteMemory};
 use std::collections::HashSet;
 
 /// A thread of a replica, as its block shows it.
@@ -40,41 +41,71 @@ pub struct View {
 impl Monitor {
     /// The living threads of a process, from its blocks.
     pub(crate) fn views(&mut self, pid: Pid) -> Vec<View> {
-        let threads = self.threads.iter();
-        let threads = threads.filter(|(_, t)| t.pid == pid && !t.ends);
-        let mut unseen: HashSet<Pid> = threads.map(|(tid, _)| *tid).collect();
+        let mut unseen = self.living(pid);
         let mut out = Vec::new();
         let Ok(m) = self.memory(pid) else { return out };
         for slot in 0..MAX_THREADS {
             if unseen.is_empty() {
                 break;
             }
-            let b = block_address(slot);
-            let word = |o: u64| m.word(b + o).unwrap_or(0);
-            if word(block_field!(this)) == 0 || word(block_field!(free)) as u32 != 0 {
+            let Some((tid, head)) = holder(m, slot) else {
                 continue;
-            }
-            let tid = word(block_field!(own_tid)) as Pid;
+            };
             unseen.remove(&tid);
+            // Not older than what it waits for.
+            let word = |o: u64| m.word(block_address(slot) + o).unwrap_or(0);
+            let (pos, verified) = (word(block_field!(pos)), word(block_field!(verified)));
+            let course = Piece::read(m, slot, block::COURSE);
             out.push(View {
                 slot: slot as u32,
-                waiting: word(block_field!(waiting)) as u32,
-                waiting_for: word(block_field!(waiting_for)),
-                waiting_value: word(block_field!(waiting_value)),
-                pos: word(block_field!(pos)),
-                verified: word(block_field!(verified)),
-                events: word(block_field!(events)),
+                waiting: head.word(block_field!(waiting)) as u32,
+                waiting_for: head.word(block_field!(waiting_for)),
+                waiting_value: head.word(block_field!(waiting_value)),
+                pos,
+                verified,
+                events: course.word(block_field!(events)),
                 contradicted: word(block_field!(contradicted)),
                 intent: [
-                    word(block_field!(intent)),
-                    word(block_field!(intent_digest)),
+                    course.word(block_field!(intent)),
+                    course.word(block_field!(intent_digest)),
                 ],
-                intent_at: word(block_field!(intent_at)),
-                unlogged_at: word(block_field!(unlogged_at)),
-                last: m.words(b + block_field!(last)).unwrap_or([0; 16]),
+                intent_at: course.word(block_field!(intent_at)),
+                unlogged_at: course.word(block_field!(unlogged_at)),
+                last: course.words(block_field!(last)),
                 tid,
             });
         }
         out
     }
+
+    /// How far the living threads of a process have come, all together.
+    pub(crate) fn progress(&mut self, pid: Pid) -> u64 {
+        let mut unseen = self.living(pid);
+        let Ok(m) = self.memory(pid) else { return 0 };
+        let mut progress = 0;
+        for slot in 0..MAX_THREADS {
+            if unseen.is_empty() {
+                break;
+            }
+            if let Some((tid, head)) = holder(m, slot) {
+                unseen.remove(&tid);
+                progress += head.word(block_field!(pos));
+            }
+        }
+        progress
+    }
+
+    /// Threads of a process that are not about to end.
+    fn living(&self, pid: Pid) -> HashSet<Pid> {
+        let threads = self.threads.iter();
+        let threads = threads.filter(|(_, t)| t.pid == pid && !t.ends);
+        threads.map(|(tid, _)| *tid).collect()
+    }
+}
+
+/// The thread that has the block, if there is one, and the block's head.
+pub(crate) fn holder(memory: &RemoteMemory, slot: usize) -> Option<(Pid, Piece)> {
+    let head = Piece::read(memory, slot, block::HEAD);
+    let has = head.word(block_field!(this)) != 0 && head.word(block_field!(free)) as u32 == 0;
+    has.then(|| (head.word(block_field!(own_tid)) as u32 as Pid, head))
 }
