@@ -328,6 +328,8 @@ pub struct Block {
     pub timer_asked: [u64; 2],
     /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.
     pub pieces: [u64; MAX_PIECES],
+    /// Leader: up to where it has shown its ring to the others. 0: it has shown nothing as a leader.
+    pub published: u64,
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

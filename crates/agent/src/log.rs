@@ -81,14 +81,24 @@ pub fn reserve(b: Here, words: u64) {
     }
 }
 
-/// Leader: let the followers see everything appended so far.
+/// Leader: let the followers see everything appended so far. A position from which a wrong register has led
+/// away is told to nobody: what was done behind it could not be found again.
 #[inline(always)]
-pub fn publish(b: Here) {
+pub fn publish(mut b: Here) {
     if !is_own(b) || !leads() {
         broken();
     }
     let r = ring(b);
+    if b.pos.wrapping_sub(r.head()) > r.words() {
+        broken();
+    }
     r.publish(b.pos);
+    b.published = b.pos;
+    // It may have been another ring's end.
+    let anew = block_anew();
+    if ring(anew).head() != anew.pos {
+        broken();
+    }
     compiler_fence(Ordering::SeqCst);
     // A follower that goes to sleep raises the flag and then issues a barrier on all cores,
     // so either it sees the new head or this load sees the flag.
@@ -99,7 +109,7 @@ pub fn publish(b: Here) {
 
 #[cold]
 fn make_room(mut b: Here, words: u64) {
-    let r = ring(b);
+    let mut r = ring(b);
     // A record is seen whole or not at all, so that what a lost leader leaves behind ends with a
     // whole one; but for records that are larger than the ring.
     if b.pos - r.head() >= r.words() / 2 {
@@ -107,6 +117,8 @@ fn make_room(mut b: Here, words: u64) {
     }
     let mut patience = Patience::new();
     loop {
+        // (Anew each time: a wrong register leads to another ring once, and not for ever.)
+        r = ring(block_anew());
         let sleepers = sleepers();
         let mask = readers() | sleepers;
         let low = r.lowest_tail(mask);

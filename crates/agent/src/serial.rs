@@ -8,7 +8,7 @@
 //! thread's ring. A follower's thread takes the turn when the one before has come to that position.
 
 use crate::compare::plain;
-use crate::log::{get, is_cut, publish, put, remember, rewind};
+use crate::log::{append, get, is_cut, publish, put, remember, rewind};
 use crate::state::{Here, block, block_anew, block_at, leads, private};
 use crate::stop::diverged;
 use crate::thread::await_exits;
@@ -104,7 +104,7 @@ pub fn acquire(b: Here) {
         return;
     }
     let mut forced = 0;
-    let mut holder = Holder::default();
+    let (mut holder, mut same) = (Holder::default(), Holder::default());
     WAITING.fetch_add(1, Ordering::SeqCst);
     let mut patience = Patience::long();
     announce(wait::TURN, &TURN as *const AtomicU32 as u64, 0);
@@ -122,7 +122,8 @@ pub fn acquire(b: Here) {
         }
         if !may && patience.spend() {
             sleep_at_most(&TURN as *const AtomicU32 as u64, now, LOOK_NS);
-            if now == TAKEN && holder.spins() && holder.rob() {
+            // Seen twice, and each for itself: a wrong register does not take anybody's turn away.
+            if now == TAKEN && holder.spins() & same.spins() && holder.rob() {
                 forced = 1;
                 break;
             }
@@ -143,9 +144,7 @@ pub fn acquire(b: Here) {
         let number = NUMBER.load(Ordering::Relaxed).wrapping_add(1);
         NUMBER.store(number, Ordering::Relaxed);
         let w = word(kind::TURN, forced, 0, number);
-        put(b, w);
-        put(b, seal(w, slot as u32, pos));
-        put(b, pos);
+        append(b, [w, seal(w, slot as u32, pos), pos]);
         remember(b, w);
         point!(TurnUnpublished);
         // At once: followers run what comes now while we do, not when we come to the next record.

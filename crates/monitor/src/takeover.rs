@@ -268,7 +268,7 @@ impl Monitor {
                     return Ok(false);
                 }
                 self.examine(id, t);
-                self.raise_heads(id);
+                self.raise_heads(id, t);
                 self.dies_at(FaultPoint::SuccessorExamined, pid);
                 t.stage = Stage::Replaying;
                 Ok(false)

@@ -45,8 +45,13 @@ const BLIND: &str = "does not see what it waits for, which is there";
 const WRONG: &str = "sleeps in another call than it was to make";
 /// What is said of a replica whose thread has lost its place.
 const BEYOND: &str = "waits behind the end of the log";
+/// What is said of a leader whose thread has lost its place, when all others have read more.
+const BACK: &str = "has gone back behind what it had logged";
 /// What is said of a replica that uses processor time and comes to nothing.
 const ENDLESS: &str = "computes without end where the others went on";
+
+/// What is said of a leader when all others wait at the same places.
+const MISLED: &str = "has logged an order in which no other can go on";
 
 /// A thread that is found asleep so often where nobody will wake it is there.
 const ASTRAY_ROUNDS: u32 = 2;
@@ -221,7 +226,11 @@ impl Monitor {
         let suspect = accused.as_ref().map(|a| a.0);
         let judged = leader_pid.filter(|_| !self.is_arbitrating(id) || suspect == Some(leader));
         if let Some(what) = judged.and_then(|l| self.leader_hangs(id, l, &lead, &followers)) {
-            self.stuck(id, leader, what);
+            if what == BACK {
+                self.leader_misled(id, leader, what);
+            } else {
+                self.stuck(id, leader, what);
+            }
             if suspect.is_none() {
                 return;
             }
@@ -275,9 +284,7 @@ impl Monitor {
             let head = |v: &View| g.segment.ring(v.slot as usize).head.load(Ordering::Acquire);
             let is_deaf = |v: &View| v.waiting == wait::RECORD && head(v) > v.waiting_for;
             let deaf = views.iter().any(is_deaf);
-            // No follower has read what is not written.
-            let is_beyond = |v: &View| v.waiting == wait::RECORD && v.pos > head(v);
-            let beyond = views.iter().any(is_beyond);
+            let beyond = views.iter().any(|v| is_beyond(g, v));
             let judged = g.reports.iter().any(|r| r.replica == replica)
                 || g.crashes.iter().any(|c| c.replica == replica);
             if self.watch.is_astray(pid, beyond) && !judged {
@@ -323,7 +330,7 @@ impl Monitor {
             }
             if blocked && (due || behind) && !judged {
                 if self.all_wait_alike(id, &views) {
-                    self.leader_misled(id, leader);
+                    self.leader_misled(id, leader, MISLED);
                 } else {
                     self.stuck(id, replica, "waits for an event that never comes in it");
                 }
@@ -352,14 +359,10 @@ impl Monitor {
             })
     }
 
-    /// What the leader has logged brings all others to a stand at the same place: it is wrong, and
-    /// what stands there is cut off.
-    fn leader_misled(&mut self, id: GroupId, leader: usize) {
-        self.stuck(
-            id,
-            leader,
-            "has logged an order in which no other can go on",
-        );
+    /// What the leader has logged brings all others to a stand: it is wrong, and what stands there is
+    /// cut off.
+    fn leader_misled(&mut self, id: GroupId, leader: usize, what: &str) {
+        self.stuck(id, leader, what);
         if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
             t.distrust();
         }
@@ -391,8 +394,9 @@ impl Monitor {
         let waited_for = lead.iter().any(|v| v.waiting == wait::NONE && ahead(v));
         let events = lead.iter().map(|v| v.events).sum();
         let judged = g.crashes.iter().any(|c| c.replica == g.leader);
-        if self.watch.is_astray(leader, wrong) && !judged {
-            return Some(WRONG);
+        let back = has_gone_back(g, &followers);
+        if self.watch.is_astray(leader, wrong || back) && !judged {
+            return Some(if back { BACK } else { WRONG });
         }
         let seen = self
             .watch
@@ -458,4 +462,21 @@ impl Monitor {
         let found = self.groups.iter().filter(|(_, g)| what(g));
         found.map(|(id, _)| *id).collect()
     }
+}
+
+/// Does a follower's thread wait behind the end of its ring? No follower has read what is not written.
+fn is_beyond(g: &Group, v: &View) -> bool {
+    let head = &g.segment.ring(v.slot as usize).head;
+    v.waiting == wait::RECORD && v.pos > head.load(Ordering::Acquire)
+}
+
+/// Do all followers, two at least, wait behind the end of the same ring? Then it is the leader that has
+/// lost its place there.
+fn has_gone_back(g: &Group, followers: &[Vec<View>]) -> bool {
+    let beyond = |views: &[View], slot| views.iter().any(|v| v.slot == slot && is_beyond(g, v));
+    let Some((first, others)) = followers.split_first().filter(|(_, o)| !o.is_empty()) else {
+        return false;
+    };
+    let mut slots = first.iter().map(|v| v.slot);
+    slots.any(|slot| beyond(first, slot) && others.iter().all(|views| beyond(views, slot)))
 }

@@ -56,6 +56,7 @@ pub(super) fn memory(memory: &RemoteMemory, places: &[Place], living: &[u64]) ->
         ] {
             memory.set_word(block + field, p.pos)?;
         }
+        memory.set_word(block + block_field!(published), 0)?;
         // Who lives says itself when it comes to wait; it may have to compute until then.
         let released = if living.contains(&block) {
             u64::MAX

@@ -75,7 +75,9 @@ impl Monitor {
                 total: word(block_field!(flight_total)),
             };
             let end = word(block_field!(flight_end));
-            if noted.state == flight::LOGGED && ring.head.load(Ordering::SeqCst) < end {
+            let ahead = end.wrapping_sub(ring.head.load(Ordering::SeqCst));
+            if noted.state == flight::LOGGED && (1..=g.segment.ring_words() as u64).contains(&ahead)
+            {
                 // All of its words are there: it only was not said.
                 ring.head.store(end, Ordering::SeqCst);
                 crate::segment::wake_word(&ring.head);

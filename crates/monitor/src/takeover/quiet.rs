@@ -1,5 +1,6 @@
 //! Has a follower replayed everything that was published, so that it can begin to lead?
 
+use super::Takeover;
 use crate::block::{self, Piece};
 use crate::block_field;
 use crate::segment::wake_word;
@@ -106,12 +107,25 @@ impl Monitor {
         (out.len() == threads.len() && vforks == guests).then_some(out)
     }
 
-    /// The former leader may have written to another thread's line: what a survivor has read was in the
-    /// log, whatever it says of its end.
-    pub(super) fn raise_heads(&mut self, id: GroupId) {
+    /// The former leader may have written to another thread's line: what it has shown by its own notes, and
+    /// what a survivor has read, was in the log, whatever that says of its end.
+    pub(super) fn raise_heads(&mut self, id: GroupId, t: &Takeover) {
         let Some(g) = self.groups.get(&id) else {
             return;
         };
+        let words = g.segment.ring_words() as u64;
+        let former = t.memories.first();
+        for slot in g.segment.touched() {
+            let Some(m) = former else { break };
+            let noted = |field: u64| m.word(block_address(slot) + field).unwrap_or(0);
+            let shown = noted(block_field!(published)).min(noted(block_field!(pos)));
+            let head = &g.segment.ring(slot).head;
+            let ahead = shown.wrapping_sub(head.load(Ordering::SeqCst));
+            if (1..=words).contains(&ahead) {
+                head.store(shown, Ordering::SeqCst);
+                wake_word(head);
+            }
+        }
         for pid in g.living().map(|(_, p)| p) {
             let Some(m) = self.processes.get(&pid).and_then(|p| p.memory.as_ref()) else {
                 continue;
