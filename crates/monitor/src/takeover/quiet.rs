@@ -109,6 +109,7 @@ impl Monitor {
 
     /// The former leader may have written to another thread's line: what it has shown by its own notes, and
     /// what a survivor has read, was in the log, whatever that says of its end.
+    /// Whoever sleeps there is to look.
     pub(super) fn raise_heads(&mut self, id: GroupId, t: &Takeover) {
         let Some(g) = self.groups.get(&id) else {
             return;
@@ -123,8 +124,9 @@ impl Monitor {
             let ahead = shown.wrapping_sub(head.load(Ordering::SeqCst));
             if (1..=words).contains(&ahead) {
                 head.store(shown, Ordering::SeqCst);
-                wake_word(head);
             }
+            // It may have been lost between the two.
+            wake_word(head);
         }
         for pid in g.living().map(|(_, p)| p) {
             let Some(m) = self.processes.get(&pid).and_then(|p| p.memory.as_ref()) else {
