@@ -123,7 +123,8 @@ fn make_room(mut b: Here, words: u64) {
         let mask = readers() | sleepers;
         let low = r.lowest_tail(mask);
         if low == u64::MAX {
-            b.limit = b.pos + r.words();
+            // What is published at once fits into the ring, also where nobody reads it.
+            b.limit = r.head() + r.words();
             break;
         }
         b.limit = low + r.words();
