@@ -80,6 +80,7 @@ fn killed_replicas_are_replaced() {
         ..OFTEN
     };
     try_case(&forked(), "forked", leaders, &inputs, &mut verdicts);
+    try_case(&signals(), "signals", leaders, &inputs, &mut verdicts);
     verdicts.finish();
 }
 
@@ -237,6 +238,20 @@ fn memory() -> Case {
             "100".into(),
         ],
         check: "tail -1 stdout | grep -qx 'GUEST-OK recover_memory'",
+    }
+}
+
+/// Signals that are pending and blocked.
+fn signals() -> Case {
+    let guest = built("recover_signals");
+    Case {
+        name: "signals",
+        argv: vec![
+            guest.to_string_lossy().into_owned(),
+            "12".into(),
+            "60".into(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_signals'",
     }
 }
 

@@ -498,6 +498,8 @@ fn is_as_noted(b: Here, row: &Row) -> bool {
 
 /// Leader: the record of a call is whole: let it be seen.
 pub fn landed(mut b: Here) {
+    // First: where the record cannot be in the log, a successor is to be given the call.
+    crate::log::check_place(b);
     b.flight_end = b.pos;
     if b.flight.load(Ordering::Relaxed) != flight::NONE {
         b.flight.store(flight::LOGGED, Ordering::Release);

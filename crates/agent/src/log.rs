@@ -81,17 +81,21 @@ pub fn reserve(b: Here, words: u64) {
     }
 }
 
+/// Leader: a thread that does not stand where it can have come to breaks.
+#[inline(always)]
+pub fn check_place(b: Here) {
+    let r = ring(b);
+    if !is_own(b) || !leads() || b.pos.wrapping_sub(r.head()) > r.words() {
+        broken();
+    }
+}
+
 /// Leader: let the followers see everything appended so far. A position from which a wrong register has led
 /// away is told to nobody: what was done behind it could not be found again.
 #[inline(always)]
 pub fn publish(mut b: Here) {
-    if !is_own(b) || !leads() {
-        broken();
-    }
+    check_place(b);
     let r = ring(b);
-    if b.pos.wrapping_sub(r.head()) > r.words() {
-        broken();
-    }
     r.publish(b.pos);
     b.published = b.pos;
     // It may have been another ring's end.

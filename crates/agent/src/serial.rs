@@ -8,9 +8,9 @@
 //! thread's ring. A follower's thread takes the turn when the one before has come to that position.
 
 use crate::compare::plain;
-use crate::log::{append, get, is_cut, publish, put, remember, rewind};
+use crate::log::{append, get, is_cut, publish, put, remember, rewind, word_at};
 use crate::state::{Here, block, block_anew, block_at, leads, private};
-use crate::stop::diverged;
+use crate::stop::{broken, diverged};
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -91,6 +91,11 @@ pub fn release(b: Here) {
     } else {
         FREE
     };
+    // Whoever takes it next tells the others.
+    let kept = block_anew();
+    if !was_last(kept) || kept.slot != b.slot {
+        broken();
+    }
     point!(TurnReleased);
     TURN.swap(next, Ordering::SeqCst);
     if WAITING.load(Ordering::SeqCst) != 0 {
@@ -145,13 +150,32 @@ pub fn acquire(b: Here) {
         NUMBER.store(number, Ordering::Relaxed);
         let w = word(kind::TURN, forced, 0, number);
         append(b, [w, seal(w, slot as u32, pos), pos]);
+        if !is_as_kept(b) {
+            broken();
+        }
         remember(b, w);
         point!(TurnUnpublished);
         // At once: followers run what comes now while we do, not when we come to the next record.
         publish(b);
+    } else if !was_last(block_anew()) {
+        broken();
     }
     // A thread whose death came before this turn is really gone for whoever looks at its id word.
     await_exits();
+}
+
+/// Leader: was this thread the last one to have the turn, and has it been nowhere since?
+fn was_last(b: Here) -> bool {
+    LAST_SLOT.load(Ordering::SeqCst) == b.slot as u64 && LAST_POS.load(Ordering::SeqCst) == b.pos
+}
+
+/// Leader: does the log's last record say whose the turn was, and which one this is? Registers have held
+/// that since it was looked up, and a turn that never comes stops all followers.
+fn is_as_kept(b: Here) -> bool {
+    let [w, second, pos] = [3, 2, 1].map(|n| word_at(b, b.pos - n));
+    unseal(w, second, pos).map(u64::from) == Some(LAST_SLOT.load(Ordering::SeqCst))
+        && pos == LAST_POS.load(Ordering::SeqCst)
+        && geryon_abi::record::low_of(w) == NUMBER.load(Ordering::SeqCst)
 }
 
 /// How often a waiting thread looks at the one that has the turn.

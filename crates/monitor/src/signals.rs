@@ -126,6 +126,17 @@ fn is_fault(signal: i32, info: &[u64; 16]) -> bool {
 /// Where the mask is in the kernel's `struct ucontext`.
 const UC_SIGMASK: u64 = 296;
 
+/// Was it sent by kill or tgkill? Then the kernel says by whom.
+pub(crate) fn is_sent(info: &[u64; 16]) -> bool {
+    matches!(info[1] as i32, libc::SI_USER | libc::SI_TKILL)
+}
+
+/// The same signal, of another sender.
+pub(crate) fn with_sender(mut info: [u64; 16], sender: Pid) -> [u64; 16] {
+    info[2] = info[2] & !u64::from(u32::MAX) | u64::from(sender as u32);
+    info
+}
+
 fn signal_in(info: &[u64; 16]) -> Result<i32> {
     let signal = info[0] as i32;
     if !(1..=64).contains(&signal) {
@@ -182,7 +193,7 @@ impl Monitor {
                 None => return Ok(tracee.resume(0)?),
             }
         } else {
-            info
+            self.as_known(info)
         };
         match disposition(pid, signal) {
             Disposition::Ignored => tracee.resume(0)?,
@@ -208,7 +219,22 @@ impl Monitor {
         {
             return Ok(resent.remove(i));
         }
-        Ok(Stopped(tid).siginfo()?)
+        let info = Stopped(tid).siginfo()?;
+        let process = self
+            .threads
+            .get(&tid)
+            .and_then(|t| self.processes.get_mut(&t.pid));
+        let was = process.and_then(|p| crate::takeover::as_it_was(&mut p.inherited, &info));
+        Ok(was.unwrap_or(info))
+    }
+
+    /// The sender as the program knows it, where another replica has taken its place.
+    fn as_known(&self, info: [u64; 16]) -> [u64; 16] {
+        let group = self.membership(info[2] as Pid).map(|(id, _)| id);
+        match group.and_then(|id| self.groups.get(&id)) {
+            Some(g) if is_sent(&info) => with_sender(info, g.name.shown),
+            _ => info,
+        }
     }
 
     fn in_agent(&self, tid: Pid) -> Result<bool> {

@@ -18,6 +18,7 @@ mod ends;
 mod flight;
 mod guests;
 mod quiet;
+mod signals;
 mod spoilt;
 mod undo;
 
@@ -31,6 +32,8 @@ use flight::Legacy;
 use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, Regs, RemoteMemory, kill};
+use signals::Waiting;
+pub(crate) use signals::as_it_was;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -70,6 +73,8 @@ pub struct Takeover {
     dismissed: Vec<Pid>,
     /// What the former leader's threads leave.
     legacy: Vec<Legacy>,
+    /// Signals that waited for it in the kernel.
+    waiting: Vec<Waiting>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +273,7 @@ impl Monitor {
                     return Ok(false);
                 }
                 self.examine(id, t);
+                self.find_waiting(id, t);
                 self.raise_heads(id, t);
                 self.dies_at(FaultPoint::SuccessorExamined, pid);
                 t.stage = Stage::Replaying;
@@ -298,6 +304,7 @@ impl Monitor {
         // Threads born meanwhile, too.
         self.unconfine(t.successor);
         self.bequeath(t, pid)?;
+        self.pass_on_waiting(t, pid)?;
         let Some(g) = self.groups.get(&id) else {
             return Ok(());
         };
@@ -424,6 +431,7 @@ impl Takeover {
             cuts: HashMap::new(),
             dismissed: Vec::new(),
             legacy: Vec::new(),
+            waiting: Vec::new(),
         }
     }
 
@@ -440,6 +448,16 @@ impl Takeover {
     /// What the former leader has logged last is in doubt: it is cut off where the survivors stand.
     pub(crate) fn distrust(&mut self) {
         self.outvoted = true;
+    }
+
+    /// Nobody gets on who is to replay the log's end: it says something that cannot be, and is cut off
+    /// where the survivors stand. False when that was tried, or there is nothing to replay.
+    pub(crate) fn doubts(&mut self) -> bool {
+        let is_new = self.stage == Stage::Replaying && !self.outvoted;
+        if is_new {
+            self.outvoted = true;
+        }
+        is_new
     }
 
     /// A successor was lost, too: what it had not made its own is still to be taken over.
@@ -462,6 +480,7 @@ impl Takeover {
             self.guests = before.guests;
             self.bodies = before.bodies;
             self.legacy = before.legacy;
+            self.waiting = before.waiting;
             self.memories.clear();
         }
         self.memories.extend(before.memories);

@@ -11,6 +11,7 @@ mod vain;
 mod view;
 
 use crate::state::{Group, GroupId, Monitor};
+use crate::takeover::Takeover;
 use anyhow::Result;
 pub(crate) use asleep::Rest;
 use asleep::Rested;
@@ -199,6 +200,11 @@ impl Monitor {
         let rounds = self.watch.idle_takeovers.entry(id).or_insert(0);
         *rounds = if idle { *rounds + 1 } else { 0 };
         if *rounds >= IDLE_ROUNDS && self.outcome.is_none() {
+            *rounds = 0;
+            let takeover = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut());
+            if takeover.is_some_and(Takeover::doubts) {
+                return;
+            }
             let mut text = String::new();
             for (replica, pid) in members {
                 text.push_str(

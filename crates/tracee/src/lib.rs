@@ -8,6 +8,7 @@ mod extended;
 mod filter;
 mod memory;
 pub mod points;
+mod queue;
 mod stat;
 mod stop;
 
@@ -16,6 +17,7 @@ pub use breakpoint::is_breakpoint;
 pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
+pub use queue::{Queue, Siginfo, queue_signal};
 pub use stat::{core_of, cpu_ticks, state};
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 

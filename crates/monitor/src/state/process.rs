@@ -2,7 +2,7 @@
 
 use super::GroupId;
 use crate::options::Outcome;
-use geryon_tracee::{Pid, RemoteMemory};
+use geryon_tracee::{Pid, RemoteMemory, Siginfo};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub struct Process {
     pub guest: Option<u64>,
     /// What the program calls a vfork's child that is about to leave that memory; 0: what the kernel does.
     pub shown: Pid,
+    /// Signals of a former leader that were sent on to it, as they were before.
+    pub inherited: Vec<Siginfo>,
     /// Its end is known to whom it concerns.
     pub told: bool,
     /// A thread of it was found at its end, killed.
@@ -65,6 +67,7 @@ impl Process {
             threads: 1,
             guest: None,
             shown: 0,
+            inherited: Vec::new(),
             told: false,
             dying: false,
         }

@@ -1,0 +1,193 @@
+//! Signals that waited in the kernel for a leader's process when it was lost, because they were blocked
+//! or because it was killed before it could take them: its successor's process has them from then on.
+
+use super::Takeover;
+use crate::block_field;
+use crate::signals::{is_sent, with_sender};
+use crate::state::{GroupId, Monitor};
+use anyhow::Result;
+use geryon_abi::layout::block_address;
+use geryon_tracee::{Pid, Queue, Siginfo, Stopped, kill, queue_signal, signal_thread};
+
+/// Only so many of one process's are kept to be told apart later.
+const MANY: usize = 256;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    /// For the thread on this slot only.
+    slot: Option<u32>,
+    info: Siginfo,
+}
+
+fn signal_of(info: &Siginfo) -> i32 {
+    info[0] as i32
+}
+
+fn code_of(info: &Siginfo) -> i32 {
+    info[1] as i32
+}
+
+fn sender_of(info: &Siginfo) -> Pid {
+    info[2] as Pid
+}
+
+/// As another process may send it: the kernel keeps the codes of `kill` and its own for itself.
+fn as_sent(info: &Siginfo) -> Siginfo {
+    let mut sent = *info;
+    let code = code_of(info);
+    if code >= 0 || code == libc::SI_TKILL {
+        sent[1] = info[1] & !u64::from(u32::MAX) | u64::from(libc::SI_QUEUE as u32);
+    }
+    sent
+}
+
+/// What it showed before it was sent on, if it is one of these.
+pub(crate) fn as_it_was(inherited: &mut Vec<Siginfo>, info: &Siginfo) -> Option<Siginfo> {
+    // Number, error, code, sender, value: the rest is not of such a signal.
+    let same = |i: &Siginfo| as_sent(i)[..4] == info[..4];
+    let at = inherited.iter().position(same)?;
+    Some(inherited.remove(at))
+}
+
+impl Monitor {
+    /// The former leader's threads are at their ends: what waits for them there?
+    pub(super) fn find_waiting(&mut self, id: GroupId, t: &mut Takeover) {
+        let mut found = Vec::new();
+        let mut whole = false;
+        for (tid, regs) in &t.bodies {
+            let thread = self.threads.get(tid);
+            if thread.is_none_or(|th| th.pid != t.pid) {
+                // A vfork's child's.
+                continue;
+            }
+            let slot = self.image.slot_of(regs).map(|s| s as u32);
+            if let (Some(slot), Some(th)) = (slot, thread) {
+                let mut own = Stopped(*tid).queued(Queue::Thread).unwrap_or_default();
+                // Those that the monitor has sent: one of the log's, and others behind it.
+                own.retain(|i| {
+                    let logged = th.inject.is_some_and(|l| signal_of(&l) == signal_of(i));
+                    let again = th.resent.iter().any(|r| signal_of(r) == signal_of(i));
+                    !(is_ours(i) && (logged || again))
+                });
+                let all = th.resent.iter().chain(&th.overtaken).chain(&own);
+                found.extend(all.map(|info| Waiting {
+                    slot: Some(slot),
+                    info: *info,
+                }));
+            }
+            if !whole && let Ok(shared) = Stopped(*tid).queued(Queue::Process) {
+                whole = true;
+                found.extend(shared.iter().map(|info| Waiting {
+                    slot: None,
+                    info: *info,
+                }));
+            }
+        }
+        // That a child died which was killed with it is nothing that has happened.
+        let killed_with_it =
+            |i: &Siginfo| signal_of(i) == libc::SIGCHLD && self.deposed.contains(&sender_of(i));
+        found.retain(|w| {
+            !matches!(signal_of(&w.info), libc::SIGKILL | libc::SIGSTOP) && !killed_with_it(&w.info)
+        });
+        if let Some(p) = self.processes.get_mut(&t.pid) {
+            for w in &mut found {
+                if let Some(info) = as_it_was(&mut p.inherited, &w.info) {
+                    w.info = info;
+                }
+            }
+        }
+        let shown = self.groups.get(&id).map(|g| g.name.shown);
+        for w in &mut found {
+            // Its own are its successor's.
+            if let Some(shown) = shown.filter(|_| is_sent(&w.info) && sender_of(&w.info) == t.pid) {
+                w.info = with_sender(w.info, shown);
+            }
+        }
+        t.waiting = found;
+    }
+
+    /// The successor is about to lead: they wait for it now.
+    pub(super) fn pass_on_waiting(&mut self, t: &Takeover, pid: Pid) -> Result<()> {
+        for w in &t.waiting {
+            let tid = match w.slot {
+                Some(slot) => {
+                    let mut tid = [0; 4];
+                    let at = block_address(slot as usize) + block_field!(own_tid);
+                    self.memory(pid)?.read(at, &mut tid)?;
+                    let tid = Pid::from_le_bytes(tid);
+                    if self.threads.get(&tid).is_none_or(|th| th.pid != pid) {
+                        // What waits for a thread that has ended ends with it.
+                        continue;
+                    }
+                    Some(tid)
+                }
+                None => None,
+            };
+            self.pass_on(pid, tid, &w.info);
+        }
+        Ok(())
+    }
+
+    fn pass_on(&mut self, pid: Pid, tid: Option<Pid>, info: &Siginfo) {
+        let signal = signal_of(info);
+        if signal == libc::SIGCHLD && code_of(info) > 0 {
+            // Of which child it speaks is found out when it is taken.
+            return kill(pid, signal);
+        }
+        let sent = as_sent(info);
+        if queue_signal(pid, tid, &sent).is_err() {
+            // It says less of itself, but it is there.
+            match tid {
+                Some(tid) => drop(signal_thread(pid, tid, signal)),
+                None => kill(pid, signal),
+            }
+            return;
+        }
+        if sent != *info
+            && let Some(p) = self.processes.get_mut(&pid)
+            && p.inherited.len() < MANY
+        {
+            p.inherited.push(*info);
+        }
+    }
+}
+
+/// Was it sent by this process?
+fn is_ours(info: &Siginfo) -> bool {
+    sender_of(info) == std::process::id() as Pid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(code: i32) -> Siginfo {
+        let mut info = [0; 16];
+        info[0] = libc::SIGUSR2 as u64;
+        info[1] = u64::from(code as u32);
+        info[2] = 77;
+        info
+    }
+
+    #[test]
+    fn what_others_may_send_is_sent_as_it_is() {
+        for code in [libc::SI_QUEUE, libc::SI_TIMER, libc::SI_ASYNCIO] {
+            assert_eq!(as_sent(&info(code)), info(code));
+        }
+    }
+
+    #[test]
+    fn what_others_may_not_send_is_known_again() {
+        for code in [libc::SI_USER, libc::SI_TKILL, 0x80] {
+            let sent = as_sent(&info(code));
+            assert_eq!(sent, info(libc::SI_QUEUE));
+            let mut inherited = vec![info(code)];
+            let mut other = sent;
+            other[2] = 78;
+            assert_eq!(as_it_was(&mut inherited, &other), None);
+            assert_eq!(as_it_was(&mut inherited, &sent), Some(info(code)));
+            assert_eq!(as_it_was(&mut inherited, &sent), None);
+        }
+    }
+}
