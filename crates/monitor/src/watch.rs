@@ -57,6 +57,8 @@ const MISLED: &str = "has logged an order in which no other can go on";
 /// A thread that is found asleep so often where nobody will wake it is there.
 const ASTRAY_ROUNDS: u32 = 2;
 
+/// Groups without a leader in which all sleep for so long cannot replay what it has logged last.
+const DOUBTFUL_ROUNDS: u32 = 4;
 /// Groups without a leader in which all sleep for so long do not come to have one.
 const IDLE_ROUNDS: u32 = 30;
 
@@ -199,12 +201,14 @@ impl Monitor {
         let idle = !self.leads_by_guest(id) && members.iter().all(|(_, p)| self.is_idle(*p));
         let rounds = self.watch.idle_takeovers.entry(id).or_insert(0);
         *rounds = if idle { *rounds + 1 } else { 0 };
-        if *rounds >= IDLE_ROUNDS && self.outcome.is_none() {
-            *rounds = 0;
+        if *rounds >= DOUBTFUL_ROUNDS {
             let takeover = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut());
             if takeover.is_some_and(Takeover::doubts) {
+                *rounds = 0;
                 return;
             }
+        }
+        if *rounds >= IDLE_ROUNDS && self.outcome.is_none() {
             let mut text = String::new();
             for (replica, pid) in members {
                 text.push_str(

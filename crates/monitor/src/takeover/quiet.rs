@@ -119,11 +119,15 @@ impl Monitor {
         for slot in g.segment.touched() {
             let Some(m) = former else { break };
             let noted = |field: u64| m.word(block_address(slot) + field).unwrap_or(0);
-            let shown = noted(block_field!(published)).min(noted(block_field!(pos)));
+            let pos = noted(block_field!(pos));
+            let shown = noted(block_field!(published)).min(pos);
             let head = &g.segment.ring(slot).head;
-            let ahead = shown.wrapping_sub(head.load(Ordering::SeqCst));
-            if (1..=words).contains(&ahead) {
+            let now = head.load(Ordering::SeqCst);
+            if (1..=words).contains(&shown.wrapping_sub(now)) {
                 head.store(shown, Ordering::SeqCst);
+            } else if pos != 0 && now > pos && now - pos > words {
+                // Nobody has ever been there.
+                head.store(pos, Ordering::SeqCst);
             }
             // It may have been lost between the two.
             wake_word(head);
