@@ -65,7 +65,11 @@ pub fn noted(notes: [u64; 2]) -> Result<Option<i64>, NotesDiffer> {
     }
 }
 
+const GETSOCKOPT: u16 = 55;
 const FCNTL: u16 = 72;
+const SETRLIMIT: u16 = 160;
+const MQ_GETSETATTR: u16 = 245;
+const PRLIMIT64: u16 = 302;
 
 /// Does an input call that gave this result do more than look? (What is each replica's own is done by
 /// each.)
@@ -86,6 +90,12 @@ pub fn changes(row: &Row, args: &[u64; 6], result: i64) -> bool {
         232 | 281 | 441 => result > 0,
         // F_GETFD, F_GETFL, F_GETLK and its kin.
         FCNTL => !matches!(args[1], 1 | 3 | 5 | 36),
+        // A process's own limits end with it.
+        SETRLIMIT => false,
+        PRLIMIT64 => args[0] != 0 && args[2] != 0,
+        // SO_ERROR is taken.
+        GETSOCKOPT => args[2] == 4,
+        MQ_GETSETATTR => args[1] != 0,
         _ => true,
     }
 }
@@ -189,6 +199,24 @@ mod tests {
     fn a_descriptor_s_flags_are_looked_at_or_set() {
         assert!(!changes(72, &[3, 3, 0, 0, 0, 0], 2));
         assert!(changes(72, &[3, 4, 0, 0, 0, 0], 0));
+    }
+
+    #[test]
+    fn limits_are_looked_at_or_the_process_s_own() {
+        let (old, new) = (0x7000, 0x8000);
+        assert!(!changes(302, &[0, 3, 0, old, 0, 0], 0));
+        assert!(!changes(302, &[77, 3, 0, old, 0, 0], 0));
+        assert!(!changes(302, &[0, 3, new, 0, 0, 0], 0));
+        assert!(changes(302, &[77, 3, new, 0, 0, 0], 0));
+        assert!(!changes(160, &[3, new, 0, 0, 0, 0], 0));
+    }
+
+    #[test]
+    fn attributes_are_looked_at_or_set() {
+        assert!(!changes(245, &[3, 0, 0x7000, 0, 0, 0], 0));
+        assert!(changes(245, &[3, 0x7000, 0, 0, 0, 0], 0));
+        assert!(!changes(55, &[3, 1, 7, 0x7000, 0x8000, 0], 0));
+        assert!(changes(55, &[3, 1, 4, 0x7000, 0x8000, 0], 0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A call of the lost leader that slept, and returned with other argument registers than it began with:
 //! the kernel may have taken it up again with them. What it has taken from a pipe is taken.
 
-use super::undo::{descriptor_of, is_file};
+use super::undo::{descriptor_of, is_file, makes_descriptors};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Kind, Len, Row};
 use geryon_tracee::Pid;
@@ -50,6 +50,7 @@ pub(super) fn result(
         None => Ok(Some(result)),
         Some(_) if at_once => Ok(Some(result)),
         Some(_) if WAITS.contains(&row.nr) || !changes(row, seen, result) => Ok(None),
+        Some(_) if makes_descriptors(u32::from(row.nr)) => Ok(None),
         // The end of a file.
         Some(_) if room.is_some() && result == 0 => Ok(None),
         // Not more than there was room for.

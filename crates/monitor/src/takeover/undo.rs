@@ -39,6 +39,27 @@ enum Remedy {
     None,
 }
 
+/// Does the call make something new that nobody else knows?
+pub(super) fn makes_descriptors(nr: u32) -> bool {
+    matches!(
+        i64::from(nr),
+        libc::SYS_socket
+            | libc::SYS_socketpair
+            | libc::SYS_pipe
+            | libc::SYS_pipe2
+            | libc::SYS_dup
+            | libc::SYS_epoll_create
+            | libc::SYS_epoll_create1
+            | libc::SYS_inotify_init
+            | libc::SYS_inotify_init1
+            | libc::SYS_timerfd_create
+            | libc::SYS_eventfd
+            | libc::SYS_eventfd2
+            | libc::SYS_memfd_create
+            | libc::SYS_pidfd_open
+    )
+}
+
 /// What to do about a call behind a cut; `next`: where the thread's first own record behind it starts.
 fn remedy(note: &Taken, next: u64) -> Remedy {
     if note.confirmed != 0 {
@@ -54,16 +75,7 @@ fn remedy(note: &Taken, next: u64) -> Remedy {
         libc::SYS_getdents | libc::SYS_getdents64 => Remedy::SetTo(note.was),
         // (What its other commands have done is not known.)
         libc::SYS_fcntl if note.was >= 0 => Remedy::Flags(note.was as i32),
-        // Something new that nobody else knows.
-        libc::SYS_socket
-        | libc::SYS_epoll_create
-        | libc::SYS_epoll_create1
-        | libc::SYS_inotify_init
-        | libc::SYS_inotify_init1
-        | libc::SYS_timerfd_create
-        | libc::SYS_eventfd
-        | libc::SYS_eventfd2
-        | libc::SYS_memfd_create => Remedy::Leave,
+        _ if makes_descriptors(note.nr) => Remedy::Leave,
         _ => Remedy::None,
     }
 }
