@@ -54,7 +54,7 @@ impl Monitor {
     /// The former leader's threads are at their ends: what waits for them there?
     pub(super) fn find_waiting(&mut self, id: GroupId, t: &mut Takeover) {
         let mut found = Vec::new();
-        let mut whole = false;
+        let (mut whole, mut unread) = (false, false);
         for (tid, regs) in &t.bodies {
             let thread = self.threads.get(tid);
             if thread.is_none_or(|th| th.pid != t.pid) {
@@ -63,7 +63,9 @@ impl Monitor {
             }
             let slot = self.image.slot_of(regs).map(|s| s as u32);
             if let (Some(slot), Some(th)) = (slot, thread) {
-                let mut own = Stopped(*tid).queued(Queue::Thread).unwrap_or_default();
+                let own = Stopped(*tid).queued(Queue::Thread);
+                unread |= own.is_err();
+                let mut own = own.unwrap_or_default();
                 // Those that the monitor has sent: one of the log's, and others behind it.
                 own.retain(|i| {
                     let logged = th.inject.is_some_and(|l| signal_of(&l) == signal_of(i));
@@ -83,6 +85,9 @@ impl Monitor {
                     info: *info,
                 }));
             }
+        }
+        if unread || (!whole && !t.bodies.is_empty()) {
+            self.say("signals that waited for the lost leader could not be read; they are lost");
         }
         // That a child died which was killed with it is nothing that has happened.
         let killed_with_it =

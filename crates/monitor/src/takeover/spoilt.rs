@@ -89,6 +89,14 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_else_knows_is_made_again() {
+        let [socket, dup, pipe2] = [41, 32, 293];
+        assert_eq!(of(socket, 1, 0x7008, 5), Ok(None));
+        assert_eq!(of(pipe2, 1, 0x7008, 0), Ok(None));
+        assert_eq!(of(dup, 0, 7, 5), Err(Lost));
+    }
+
+    #[test]
     fn a_file_answers_at_once_and_a_pipe_does_not() {
         let own = std::process::id() as Pid;
         let (reader, _writer) = std::io::pipe().expect("a pipe");

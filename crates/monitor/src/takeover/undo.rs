@@ -39,7 +39,8 @@ enum Remedy {
     None,
 }
 
-/// Does the call make something new that nobody else knows?
+/// Does the call make something new that nobody else knows? (Not dup: a second writer that is left over keeps
+/// a pipe's reader from its end.)
 pub(super) fn makes_descriptors(nr: u32) -> bool {
     matches!(
         i64::from(nr),
@@ -47,7 +48,6 @@ pub(super) fn makes_descriptors(nr: u32) -> bool {
             | libc::SYS_socketpair
             | libc::SYS_pipe
             | libc::SYS_pipe2
-            | libc::SYS_dup
             | libc::SYS_epoll_create
             | libc::SYS_epoll_create1
             | libc::SYS_inotify_init
