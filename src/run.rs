@@ -82,9 +82,10 @@ enum OnDivergenceFlag {
 /// `--order`.
 #[derive(Clone, Copy, ValueEnum)]
 enum OrderFlag {
-    /// `serial` where there are no more cores than replicas, else `clocks`.
+    /// `serial`, on every machine.
     Auto,
-    /// Locks and atomics carry clocks; the threads of a replica run in parallel.
+    /// Locks and atomics carry clocks; the threads of a replica run in parallel. For programs whose
+    /// threads synchronise through pthread functions and atomic instructions only.
     Clocks,
     /// One thread of a replica runs at a time: repeats any race exactly.
     Serial,

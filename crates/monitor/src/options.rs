@@ -35,7 +35,7 @@ impl Verify {
 /// How the threads' order is repeated in the followers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// `Serial` where there are no more cores than replicas, else `Clocks`.
+    /// `Serial`, on every machine: `Clocks` cannot yet order any program.
     Auto,
     /// Locks and atomics carry clocks; threads run in parallel.
     Clocks,
@@ -44,14 +44,11 @@ pub enum Order {
 }
 
 impl Order {
-    /// Does one thread run at a time, with so many replicas on this machine? With checkpoints it does
-    /// unless it was asked for otherwise: in the other order a leader can seldom be copied.
-    pub fn is_serial(self, replicas: u32, checkpoints: bool) -> bool {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    /// Does one thread of a replica run at a time, with this many replicas?
+    pub fn is_serial(self, replicas: u32) -> bool {
         match self {
-            Order::Auto => checkpoints || (replicas > 1 && cores <= replicas as usize),
+            Order::Auto | Order::Serial => replicas > 1,
             Order::Clocks => false,
-            Order::Serial => replicas > 1,
         }
     }
 }
@@ -206,6 +203,16 @@ pub enum Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_machine_gets_clocks_without_asking() {
+        assert!(Order::Auto.is_serial(2) && Order::Auto.is_serial(3) && Order::Auto.is_serial(16));
+        assert!(
+            !Order::Auto.is_serial(1),
+            "one replica has nobody to follow it"
+        );
+        assert!(!Order::Clocks.is_serial(3));
+    }
 
     #[test]
     fn bounds_on_replacements_are_read() {

@@ -111,10 +111,7 @@ impl Monitor {
             // Those that are missing may come later.
             replicas: self.options.replicas,
             leader: leader as u32,
-            serial: self
-                .options
-                .order
-                .is_serial(self.options.replicas, self.options.checkpoint.is_some()),
+            serial: self.options.order.is_serial(self.options.replicas),
             verify: self.options.verify.code(),
             tsc_mult: self.tsc_mult,
             shown: shown as u32,
