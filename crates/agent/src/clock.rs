@@ -162,17 +162,38 @@ pub fn await_tick(b: Here, clock: &AtomicU32, tick: u32) -> bool {
 /// Follower: the same for the record that starts at `start`.
 #[inline(always)]
 pub fn await_tick_at(b: Here, start: u64, clock: &AtomicU32, tick: u32) -> bool {
-    clock.load(Ordering::Acquire) == tick || await_tick_slowly(b, start, clock, tick)
+    let turn = |now| now == tick;
+    turn(clock.load(Ordering::Acquire)) || await_slowly(b, start, clock, tick, turn)
+}
+
+/// Follower: wait until all that came before `tick` has been done here, as the record that starts at
+/// `start` says. An operation that takes no turn of its own (a compare that failed) shares its tick with
+/// the next one that does, which may be done already. False as for [`await_tick`].
+#[inline(always)]
+pub fn await_past_at(b: Here, start: u64, clock: &AtomicU32, tick: u32) -> bool {
+    let past = |now| is_past(now, tick);
+    past(clock.load(Ordering::Acquire)) || await_slowly(b, start, clock, tick, past)
+}
+
+/// Has a clock that shows `now` come to `tick`, or gone on from there? (It wraps.)
+fn is_past(now: u32, tick: u32) -> bool {
+    now.wrapping_sub(tick) <= u32::MAX / 2
 }
 
 #[cold]
-fn await_tick_slowly(mut b: Here, start: u64, clock: &AtomicU32, tick: u32) -> bool {
+fn await_slowly(
+    mut b: Here,
+    start: u64,
+    clock: &AtomicU32,
+    tick: u32,
+    has_come: impl Fn(u32) -> bool,
+) -> bool {
     b.standing = start;
     announce(wait::TURN, clock as *const AtomicU32 as u64, tick as u64);
     let mut patience = Patience::new();
     let came = loop {
         let now = clock.load(Ordering::Acquire);
-        if now == tick {
+        if has_come(now) {
             // It may come because the log was cut off: then the record is not in it any more.
             break !is_cut(b, start);
         }
@@ -228,5 +249,16 @@ fn wake(word: &AtomicU32) {
     compiler_fence(Ordering::SeqCst);
     if private().sleepers.load(Ordering::Relaxed) != 0 {
         wake_at(word as *const AtomicU32 as u64, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_past_what_it_shows_and_what_it_has_shown() {
+        assert!(is_past(5, 5) && is_past(6, 5) && !is_past(4, 5));
+        assert!(is_past(2, u32::MAX) && !is_past(u32::MAX, 2));
     }
 }

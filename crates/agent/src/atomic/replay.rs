@@ -5,7 +5,7 @@ use super::compute::{apply, apply_cmpxchg, new_value};
 use super::decode::{Descriptor, Saved, compare_operands};
 use super::operand::{await_value, exchange, load};
 use super::site;
-use crate::clock::{advance, await_tick_at, of_address};
+use crate::clock::{advance, await_past_at, await_tick_at, of_address};
 use crate::log::{peek, publish, put, remember, take, verified, view};
 use crate::state::block;
 use crate::stop::diverged;
@@ -109,11 +109,21 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         return Step::Again;
     }
     let (expected, seen) = (view(b, 1), view(b, 2));
+    let clock = &of_address(at).clock;
+    let tick = low_of(w);
     if detail_of(w) == FAILED {
-        take(b, 3);
-        remember(b, w);
         // The leader's compare failed on this value; whatever memory holds here, so does ours.
         let (mine, _) = compare_operands(s, d);
+        if mine != seen {
+            // It is an acquire all the same: what was published with the value must be there before
+            // the program looks at it.
+            b.verified = b.pos + 1;
+            if !await_past_at(b, b.pos, clock, tick) {
+                return Step::Again;
+            }
+        }
+        take(b, 3);
+        remember(b, w);
         if mine == seen {
             diverged(
                 why::OUTCOME,
@@ -134,8 +144,6 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
     }
     b.verified = b.pos + 1;
     b.contradicted = 0;
-    let clock = &of_address(at).clock;
-    let tick = low_of(w);
     if !await_tick_at(b, b.pos, clock, tick) {
         return Step::Again;
     }
