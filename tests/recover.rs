@@ -71,6 +71,9 @@ fn killed_replicas_are_replaced() {
     // Only the leader is left to be copied.
     let blocked = blocked(64, 40);
     try_case(&blocked, "blocked, two", two, &inputs, &mut verdicts);
+    try_case(&barrier(), "barrier", OFTEN, &inputs, &mut verdicts);
+    try_case(&barrier(), "barrier, two", two, &inputs, &mut verdicts);
+    try_case(&openmp(), "openmp", OFTEN, &inputs, &mut verdicts);
     try_case(&memory(), "memory", OFTEN, &inputs, &mut verdicts);
     try_case(&tree(), "tree", OFTEN, &inputs, &mut verdicts);
     try_case(&spawn(), "spawn", OFTEN, &inputs, &mut verdicts);
@@ -200,6 +203,27 @@ fn blocked(threads: u32, rounds: u32) -> Case {
             rounds.to_string(),
         ],
         check: "tail -1 stdout | grep -qx 'GUEST-OK recover_blocked'",
+    }
+}
+
+/// Threads that meet at barriers made of conditions, whose waiters look at nothing when they wake: a new
+/// leader's threads must not be let through by the loss of the former one.
+fn barrier() -> Case {
+    let guest = built("recover_barrier");
+    Case {
+        name: "barrier",
+        argv: vec![guest.to_string_lossy().into_owned(), "60000".into()],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_barrier'",
+    }
+}
+
+/// Loops that are divided by a static schedule.
+fn openmp() -> Case {
+    let guest = built("recover_openmp");
+    Case {
+        name: "openmp",
+        argv: vec![guest.to_string_lossy().into_owned(), "12000".into()],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_openmp'",
     }
 }
 

@@ -10,6 +10,7 @@
 //! to their originals.
 
 mod barrier;
+pub mod carried;
 mod cond;
 mod mutex;
 mod once;

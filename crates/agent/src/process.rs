@@ -234,6 +234,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.owes.store(owes::NOTHING, Ordering::Relaxed);
     crate::timer::forget();
     crate::clock::reset_locks();
+    crate::hook::carried::reset();
     alone();
     p.forks = 0;
     p.file_maps = 0;

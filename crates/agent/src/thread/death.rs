@@ -25,6 +25,7 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
         return crate::process::exit_group(frame, row);
     }
     let b = block();
+    crate::hook::carried::forget(b);
     while !leads()
         && let Some(first) = expect_plain(b, frame, word(kind::DEATH, 0, 0, 0))
     {
