@@ -7,9 +7,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 enum { ROUNDS = 400 };
-static volatile sig_atomic_t low, high, over, begun;
+static volatile sig_atomic_t low, high;
+static atomic_int over, begun;
 static uint64_t order;
 
 static void on_signal(int n) {
@@ -21,8 +23,9 @@ static void on_signal(int n) {
 }
 
 static void *work(void *unused) {
-  begun = 1;
-  while (!over)
+  atomic_exchange(&begun, 1);
+  // (A plain load, also one that seeds a compare, would be a race in clocks order.)
+  while (!atomic_fetch_add(&over, 0))
     sched_yield();
   return unused;
 }
@@ -33,7 +36,7 @@ int main(void) {
   CHECK(sigaction(SIGUSR2, &a, 0) == 0);
   pthread_t t;
   CHECK(pthread_create(&t, 0, work, 0) == 0);
-  while (!begun)
+  while (!atomic_fetch_add(&begun, 0))
     usleep(100);
   for (int i = 0; i < ROUNDS; i++) {
     CHECK(pthread_kill(t, SIGUSR2) == 0);
@@ -42,7 +45,7 @@ int main(void) {
       usleep(50);
   }
   usleep(1000);
-  over = 1;
+  atomic_exchange(&over, 1);
   CHECK(pthread_join(t, 0) == 0);
   CHECK(low > 0 && high > 0);
   // To where the replicas are compared, and nobody reads it.
