@@ -49,8 +49,10 @@ pub const OFFSET_SIZE: usize = 25;
 pub const OFFSET_SOURCE: usize = 26;
 /// Offset of the source register (u8), in encoding order.
 pub const OFFSET_REGISTER: usize = 27;
-/// Offset of the length of the original instruction (u8); three zero bytes follow.
+/// Offset of the length of the original instruction (u8).
 pub const OFFSET_LEN: usize = 28;
+/// Offset of whether a compare's expected value is a constant (u8); two zero bytes follow.
+pub const OFFSET_CONSTANT: usize = 29;
 
 /// No source operand but those the operation implies.
 pub const SOURCE_NONE: u8 = 0;
@@ -158,6 +160,8 @@ pub struct Descriptor {
     pub source: Source,
     /// Length of the original instruction.
     pub len: u8,
+    /// See [`crate::Window::constants`].
+    pub constant: bool,
 }
 
 impl Descriptor {
@@ -179,6 +183,7 @@ impl Descriptor {
         out[OFFSET_SOURCE] = tag;
         out[OFFSET_REGISTER] = register;
         out[OFFSET_LEN] = self.len;
+        out[OFFSET_CONSTANT] = u8::from(self.constant);
         out
     }
 
@@ -200,6 +205,7 @@ impl Descriptor {
             size: bytes[OFFSET_SIZE],
             source,
             len: bytes[OFFSET_LEN],
+            constant: bytes[OFFSET_CONSTANT] != 0,
         })
     }
 }
@@ -225,6 +231,7 @@ mod tests {
                     size: 8,
                     source,
                     len: 5,
+                    constant: op == Op::Cmpxchg,
                 };
                 assert_eq!(Descriptor::decode(&d.encode()), Some(d));
             }

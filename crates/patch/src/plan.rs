@@ -71,6 +71,9 @@ pub struct Window {
     /// A redirected entry of the same function to which moved branches go back: they must
     /// reach the original code, not the hook again.
     pub loops_to: Option<u64>,
+    /// Link-time addresses of the compares whose expected value is a constant. That of any other may come
+    /// from a plain load, which a follower may make earlier or later than the leader.
+    pub constants: Vec<u64>,
 }
 
 impl Window {

@@ -204,6 +204,7 @@ impl Shape<'_, '_> {
                     size,
                     source,
                     len: i.len() as u8,
+                    constant: self.window.constants.contains(&vaddr),
                 };
                 self.asm.put(&d.encode());
             }

@@ -1,6 +1,7 @@
 //! Finds the window of each site of one function.
 
 use crate::classify::{Atomic, Moving, atomic, moving, site};
+use crate::constant::{is_compare, is_constant};
 use crate::coverage::Piece;
 use crate::refs::Refs;
 use crate::{JUMP_LEN, SiteKind, Stats, Unpatched, Window};
@@ -321,6 +322,17 @@ impl<'a> Function<'a> {
         None
     }
 
+    /// Is it a compare whose expected value is a constant, whatever way leads there?
+    fn expects_constant(&self, at: usize) -> bool {
+        let entered = |i: &Instruction| self.refs.entered(i.ip() - 1, i.ip() + 1).is_some();
+        let before = self.lines[..at].iter().rev().map(|l| &l.i);
+        let line = &self.lines[at];
+        line.site == Some(SiteKind::Rmw)
+            && is_compare(&line.i)
+            && !entered(&line.i)
+            && is_constant(before, entered)
+    }
+
     fn window(&self, choice: &Choice, refused: &[Refusal]) -> (Window, Vec<(u64, SiteKind)>) {
         let lines = &self.lines[choice.lines.clone()];
         let start = lines[0].i.ip();
@@ -339,6 +351,12 @@ impl<'a> Function<'a> {
                 .lines
                 .clone()
                 .find_map(|at| self.loops_to(at, refused)),
+            constants: choice
+                .lines
+                .clone()
+                .filter(|at| self.expects_constant(*at))
+                .map(|at| self.lines[at].i.ip())
+                .collect(),
         };
         let mut sites: Vec<_> = entry
             .map(|id| (start, SiteKind::Entry(id)))

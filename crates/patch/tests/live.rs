@@ -457,7 +457,8 @@ fn descriptors_name_their_operands() {
             op: Op::Sub,
             size: 8,
             source: Source::Immediate(-5),
-            len: 5
+            len: 5,
+            constant: false,
         }
     );
 }

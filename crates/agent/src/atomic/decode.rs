@@ -12,7 +12,9 @@ pub(super) struct Descriptor {
     pub(super) source: u8,
     pub(super) register: u8,
     pub(super) len: u8,
-    pub(super) pad: [u8; 3],
+    /// A compare expects a constant.
+    pub(super) constant: u8,
+    pub(super) pad: [u8; 2],
 }
 
 pub(super) mod op {

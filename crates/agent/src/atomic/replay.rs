@@ -114,24 +114,19 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
     if detail_of(w) == FAILED {
         // The leader's compare failed on this value; whatever memory holds here, so does ours.
         let (mine, _) = compare_operands(s, d);
-        if mine != seen {
-            // It is an acquire all the same: what was published with the value must be there before
-            // the program looks at it.
-            b.verified = b.pos + 1;
-            if !await_past_at(b, b.pos, clock, tick) {
-                return Step::Again;
-            }
+        if expected == seen || (mine == seen && d.constant != 0) {
+            let ours = [w, mine, seen, at, d.site, 0, 0, 0];
+            diverged(why::OUTCOME, b.pos, ours);
+            return Step::Again;
+        }
+        // It is an acquire all the same: what was published with the value must be there before the
+        // program looks at it.
+        b.verified = b.pos + 1;
+        if !await_past_at(b, b.pos, clock, tick) {
+            return Step::Again;
         }
         take(b, 3);
         remember(b, w);
-        if mine == seen {
-            diverged(
-                why::OUTCOME,
-                b.pos - 3,
-                [w, mine, seen, at, d.site, 0, 0, 0],
-            );
-            return Step::Again;
-        }
         // (Not before: who has compared is not asked again what it says of the record.)
         verified(b);
         // For a moment that is nobody's fault: what the leader saw another thread stores plainly.
@@ -139,7 +134,9 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
             true => b.contradicted + 1,
             false => 0,
         };
-        apply_cmpxchg(d, s, mine, seen);
+        // What is compared may be seeded by a plain load that was too late, and has seen what the leader
+        // saw only now.
+        apply_cmpxchg(d, s, expected, seen);
         return Step::Done;
     }
     b.verified = b.pos + 1;
@@ -151,12 +148,12 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         let (mine, new) = compare_operands(s, d);
         if mine != expected {
             // Seeded by a plain load that was too early or too late: fail, so that the
-            // program's loop comes again with the value that is there now.
-            let now = load(at, d.size);
-            if now != mine {
-                apply_cmpxchg(d, s, mine, now);
+            // program's loop comes again with the value that the leader had.
+            if await_value(b, at, d.size, expected) {
+                apply_cmpxchg(d, s, mine, expected);
                 return Step::Done;
             }
+            return Step::Again;
         }
         loop {
             if !await_value(b, at, d.size, mine) {

@@ -230,7 +230,8 @@ fn in_software(form: &Form, s: &mut State) {
         source: form.source,
         register: form.register,
         len: 0,
-        pad: [0; 3],
+        constant: 0,
+        pad: [0; 2],
     };
     // As `lahf` and `seto` save them, and `add al, 0x7f; sahf` brings them back.
     let mut saved = Saved {

@@ -4,88 +4,116 @@ use super::compute::ZF;
 use super::decode::{Descriptor, Saved};
 use super::site;
 use crate::clock::{advance, await_tick_at, of_address};
-use crate::log::{first, get, publish, put, remember};
-use crate::state::{block, leads};
-use crate::stop::{broken, diverged, diverged_for_good};
+use crate::log::{peek, publish, put, remember, take, verified, view};
+use crate::state::{Here, block, leads};
+use crate::stop::{broken, diverged};
 use crate::wait::intend;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
 use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
 
+/// Compare with `expected` (low and high half), exchange if equal; what was seen.
+fn exchange(at: u64, expected: (u64, u64), new: (u64, u64)) -> (u64, u64) {
+    let ok: u8;
+    let (mut lo, mut hi) = expected;
+    // SAFETY: the application's own operand; rbx, which an operand cannot name and a class of
+    // registers may still contain, is exchanged around the instruction.
+    unsafe {
+        core::arch::asm!(
+            "xchg {bx}, rbx", "lock cmpxchg16b [rdi]", "sete r8b", "mov rbx, {bx}",
+            bx = inout(reg) new.0 => _, in("rdi") at, out("r8b") ok,
+            inout("rax") lo, inout("rdx") hi, in("rcx") new.1, options(nostack),
+        );
+    }
+    if (ok != 0) != ((lo, hi) == expected) {
+        // See `exchange` in `operand`.
+        broken();
+    }
+    (lo, hi)
+}
+
+/// What memory holds. (Like the instruction it takes memory that can be written.)
+fn load(at: u64) -> (u64, u64) {
+    exchange(at, (0, 0), (0, 0))
+}
+
+/// Registers and flags as the instruction leaves them.
+fn apply(s: &mut Saved, ok: bool, seen: (u64, u64)) {
+    let (flags, overflow) = s.rflags();
+    s.set_flags(if ok { flags | ZF } else { flags & !ZF }, overflow);
+    if !ok {
+        (s.r[0], s.r[2]) = seen;
+    }
+}
+
 /// cmpxchg16b: ordered, its outcome is logged as one word (the low half and success).
 pub(super) fn wide(s: &mut Saved, d: &Descriptor, at: u64) {
     let b = block();
-    let slot = of_address(at);
-    let perform = |s: &mut Saved| -> bool {
-        let ok: u8;
-        let (mut lo, mut hi) = (s.r[0], s.r[2]);
-        // SAFETY: the application's own operand; rbx, which an operand cannot name and a class of
-        // registers may still contain, is exchanged around the instruction.
-        unsafe {
-            core::arch::asm!(
-                "xchg {bx}, rbx", "lock cmpxchg16b [rdi]", "sete r8b", "mov rbx, {bx}",
-                bx = inout(reg) s.r[3] => _, in("rdi") at, out("r8b") ok,
-                inout("rax") lo, inout("rdx") hi, in("rcx") s.r[1], options(nostack),
-            );
-        }
-        if (ok != 0) != ((lo, hi) == (s.r[0], s.r[2])) {
-            // See `exchange`.
-            broken();
-        }
-        let (flags, overflow) = s.rflags();
-        s.set_flags(if ok != 0 { flags | ZF } else { flags & !ZF }, overflow);
-        if ok == 0 {
-            (s.r[0], s.r[2]) = (lo, hi);
-        }
-        ok != 0
-    };
     intend(b, word(kind::ATOMIC, 0, site(d), 0), at);
     while !leads()
-        && let Some(w) = first(b)
+        && let Some(w) = peek(b)
     {
         if kind_of(w) == kind::SIGNAL {
+            take(b, 1);
             crate::raise::follow_signal_here(b, w);
-            continue;
-        }
-        remember(b, w);
-        if kind_of(w) == kind::ATOMIC && short_of(w) == site(d) {
-            let (ok, low) = (get(b), get(b));
-            if !await_tick_at(b, b.pos - 3, &slot.clock, low_of(w)) {
-                continue;
-            }
-            let mine = perform(s);
-            advance(&slot.clock, low_of(w).wrapping_add(1));
-            if mine as u64 != ok || (!mine && s.r[0] != low) {
-                diverged_for_good(
-                    why::OUTCOME,
-                    b.pos - 3,
-                    [w, mine as u64, s.r[0], at, d.site, 0, 0, 0],
-                );
-            }
+        } else if kind_of(w) != kind::ATOMIC || short_of(w) != site(d) {
+            let ours = word(kind::ATOMIC, 0, site(d), 0);
+            diverged(why::SITE, b.pos, [ours, at, d.site, d.vaddr, 0, 0, 0, 0]);
+        } else if follow(b, s, d, at, w) {
             return;
         }
-        diverged(
-            why::SITE,
-            b.pos - 1,
-            [
-                word(kind::ATOMIC, 0, site(d), 0),
-                at,
-                d.site,
-                d.vaddr,
-                0,
-                0,
-                0,
-                0,
-            ],
-        );
     }
+    lead(b, s, d, at);
+}
+
+/// As the leader did, or, where a plain load that was too early or too late has seeded what is compared, a
+/// failure, so that the program's loop comes again. False when the record is to be read anew.
+fn follow(mut b: Here, s: &mut Saved, d: &Descriptor, at: u64, w: u64) -> bool {
+    let (ok, low) = (view(b, 1), view(b, 2));
+    let clock = &of_address(at).clock;
+    b.verified = b.pos + 1;
+    if !await_tick_at(b, b.pos, clock, low_of(w)) {
+        return false;
+    }
+    let mine = (s.r[0], s.r[2]);
+    let now = load(at);
+    if ok != 0 && now != mine && d.constant == 0 {
+        apply(s, false, now);
+        return true;
+    }
+    let same = match ok {
+        0 => now.0 == low && (now != mine || d.constant == 0),
+        _ => now == mine,
+    };
+    if !same {
+        let ours = [w, u64::from(now == mine), now.0, at, d.site, 0, 0, 0];
+        diverged(why::OUTCOME, b.pos, ours);
+        return false;
+    }
+    if ok != 0 && exchange(at, mine, (s.r[3], s.r[1])) != mine {
+        // A plain store beside it: what the leader did cannot be done.
+        return false;
+    }
+    take(b, 3);
+    remember(b, w);
+    verified(b);
+    advance(clock, low_of(w).wrapping_add(1));
+    apply(s, ok != 0, now);
+    true
+}
+
+fn lead(b: Here, s: &mut Saved, d: &Descriptor, at: u64) {
+    let slot = of_address(at);
     slot.enter();
-    let ok = perform(s);
+    let mine = (s.r[0], s.r[2]);
+    let seen = exchange(at, mine, (s.r[3], s.r[1]));
+    let ok = seen == mine;
+    apply(s, ok, seen);
     let now = slot.clock.load(Ordering::Relaxed);
     let w = word(kind::ATOMIC, 0, site(d), now);
     put(b, w);
-    put(b, ok as u64);
-    put(b, if ok { 0 } else { s.r[0] });
+    put(b, u64::from(ok));
+    put(b, if ok { 0 } else { seen.0 });
     remember(b, w);
     publish(b);
     slot.clock.store(now.wrapping_add(1), Ordering::Relaxed);
