@@ -40,7 +40,7 @@ const GONE_S: u64 = 30;
 
 const SCENE: Scene = Scene {
     replicas: 3,
-    order: "auto",
+    order: "serial",
     every_ms: (500, 2000),
     strikes: usize::MAX - 1,
     seconds: 0,
@@ -92,32 +92,19 @@ fn kills_by_chance() {
     let seconds = settings::kill_loop_s();
     let shared = shared_memory();
     let mut verdicts = Verdicts::default();
-    if settings::selected("pbzip2") {
-        let begin = Instant::now();
-        let mut tally = Tally::default();
-        // Runs of a second or two each: the first kill comes at any moment of it.
-        let scene = Scene {
-            every_ms: (0, 2000),
-            ..SCENE
-        };
-        // A quick machine may have done several before anybody is killed and made anew.
-        let due = |t: &Tally| match t.replaced {
-            0 => t.failures.is_empty() && t.runs < MOST_RUNS,
-            _ => begin.elapsed() < Duration::from_secs(seconds),
-        };
-        while due(&tally) {
-            let seed = u64::from(tally.runs) * 104_729 + u64::from(std::process::id());
-            tally.one(&pbzip2(&folder), scene, &folder, seed);
+    for order in settings::orders() {
+        let scene = Scene { order, ..SCENE };
+        if settings::selected("pbzip2") {
+            let tally = pbzip2_again_and_again(scene, seconds, &folder);
+            tally.tell(&format!("pbzip2, {order}"), &mut verdicts);
         }
-        tally.tell("pbzip2", &mut verdicts);
-    }
-    if settings::selected("long") {
-        let mut tally = Tally::default();
-        let seed = u64::from(std::process::id());
-        let case = long(seconds);
-        let scene = Scene { seconds, ..SCENE };
-        tally.one(&case, scene, &folder, seed);
-        tally.tell("long", &mut verdicts);
+        if settings::selected("long") {
+            let mut tally = Tally::default();
+            let seed = u64::from(std::process::id());
+            let scene = Scene { seconds, ..scene };
+            tally.one(&long(seconds), scene, &folder, seed);
+            tally.tell(&format!("long, {order}"), &mut verdicts);
+        }
     }
     let left: Vec<PathBuf> = shared_memory()
         .into_iter()
@@ -125,6 +112,26 @@ fn kills_by_chance() {
         .collect();
     assert!(left.is_empty(), "left in /dev/shm: {left:?}");
     verdicts.finish();
+}
+
+fn pbzip2_again_and_again(scene: Scene, seconds: u64, folder: &Path) -> Tally {
+    let begin = Instant::now();
+    let mut tally = Tally::default();
+    // Runs of a second or two each: the first kill comes at any moment of it.
+    let scene = Scene {
+        every_ms: (0, 2000),
+        ..scene
+    };
+    // A quick machine may have done several before anybody is killed and made anew.
+    let due = |t: &Tally| match t.replaced {
+        0 => t.failures.is_empty() && t.runs < MOST_RUNS,
+        _ => begin.elapsed() < Duration::from_secs(seconds),
+    };
+    while due(&tally) {
+        let seed = u64::from(tally.runs) * 104_729 + u64::from(std::process::id());
+        tally.one(&pbzip2(folder), scene, folder, seed);
+    }
+    tally
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod cases;
 mod inputs;
 mod support;
 
-use cases::{CASES, Case};
+use cases::{CASES, Case, NOT_IN};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -51,16 +51,23 @@ struct Finished {
 
 /// One case natively, then with each number of replicas as often as asked.
 fn try_case(case: &Case, inputs: &Path, notes: &mut Vec<String>) -> Vec<String> {
-    let native = match run(case, inputs, 0) {
+    let native = match run(case, inputs, 0, "auto") {
         Err(failures) => return failures,
         Ok(native) => native,
     };
     notes.push(format!("native {} ms", native.outcome.took.as_millis()));
     let mut failures = Vec::new();
-    for n in settings::replicas(&[2, 3]) {
+    let not_in = NOT_IN.iter().filter(|(name, ..)| *name == case.name);
+    for (_, order, why) in not_in.clone() {
+        notes.push(format!("not in {order}: {why}"));
+    }
+    for (n, order) in settings::replicas_and_orders(&[2, 3]) {
+        if not_in.clone().any(|(_, o, _)| *o == order) {
+            continue;
+        }
         let (mut slowest, mut stopped) = (0, 0);
         for round in 1..=settings::repeat() {
-            match run(case, inputs, n) {
+            match run(case, inputs, n, order) {
                 Ok(result) => {
                     slowest = slowest.max(result.outcome.took.as_millis());
                     let reported = !result.outcome.geryon_lines().is_empty();
@@ -69,9 +76,15 @@ fn try_case(case: &Case, inputs: &Path, notes: &mut Vec<String>) -> Vec<String> 
                     if reported || differs.is_empty() {
                         continue;
                     }
-                    failures.push(format!("-n {n}, run {round}: {}", differs.join("\n")));
+                    failures.push(format!(
+                        "-n {n}, {order}, run {round}: {}",
+                        differs.join("\n")
+                    ));
                 }
-                Err(wrong) => failures.push(format!("-n {n}, run {round}: {}", wrong.join("\n"))),
+                Err(wrong) => failures.push(format!(
+                    "-n {n}, {order}, run {round}: {}",
+                    wrong.join("\n")
+                )),
             }
             break;
         }
@@ -80,13 +93,13 @@ fn try_case(case: &Case, inputs: &Path, notes: &mut Vec<String>) -> Vec<String> 
         } else {
             String::new()
         };
-        notes.push(format!("n{n} {slowest} ms{stops}"));
+        notes.push(format!("n{n} {order} {slowest} ms{stops}"));
     }
     failures
 }
 
 /// One run in a folder of its own, checked.
-fn run(case: &Case, inputs: &Path, replicas: u32) -> Result<Finished, Vec<String>> {
+fn run(case: &Case, inputs: &Path, replicas: u32, order: &str) -> Result<Finished, Vec<String>> {
     let dir = TempDir::new();
     let input = inputs.to_string_lossy();
     let program = Program {
@@ -103,7 +116,7 @@ fn run(case: &Case, inputs: &Path, replicas: u32) -> Result<Finished, Vec<String
         send: None,
         limit: settings::limit(LIMIT_S),
     }
-    .under(replicas);
+    .in_order(replicas, order);
     let wrong = |what: String, outcome: Option<&Outcome>| {
         let mut wrong = vec![what];
         if let Some(outcome) = outcome {

@@ -1,5 +1,5 @@
 // build:
-// order: clocks
+// not in serial: its threads spin, and one that spins keeps the turn
 // exit: 12
 // deterministic
 // Proves: exit() in a thread ends the program while others block and compute.

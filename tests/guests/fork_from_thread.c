@@ -1,5 +1,5 @@
 // build:
-// order: clocks
+// not in serial: its threads spin, and one that spins keeps the turn
 // deterministic
 // Proves: fork from a thread while others lock and allocate: the child has one
 // thread, its allocator works.

@@ -13,9 +13,9 @@
 //! | `// exit: 7`, `// exit: SIGSEGV` | expected end, else exit 0 |
 //! | `// deterministic` | stdout and stderr equal native ones |
 //! | `// varies` | natively the output differs from run to run (checked) |
-//! | `// beyond` | plain loads decide: right, or stopped with a report |
+//! | `// beyond` | plain loads decide: right, or reported |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
-//! | `// order: clocks` | run with that `--order`: its threads never block |
+//! | `// not in serial: why` | an order that it is not run in (`clocks` likewise); the reason is printed |
 //! | `// replicas: 1` | a documented limit: not run with more replicas |
 //! | `// native: skip` | passes under Geryon only |
 //! | `// Proves: ...` | what it is good for; required |
@@ -47,10 +47,12 @@ pub struct Guest {
     pub deterministic: bool,
     /// Output differs from run to run natively.
     pub varies: bool,
-    /// Right or stopped with a report.
+    /// Right or reported.
     pub beyond: bool,
     /// The call that is refused.
     pub refused: Option<String>,
+    /// Orders that it is not run in, and why.
+    pub not_in: Vec<(String, String)>,
     /// The most replicas it is run with.
     pub most: u32,
     /// Has no native run.
@@ -100,6 +102,7 @@ impl Guest {
             varies: false,
             beyond: false,
             refused: None,
+            not_in: Vec::new(),
             most: u32::MAX,
             geryon_only: false,
             source: source.to_owned(),
@@ -134,10 +137,9 @@ impl Guest {
                 "deterministic" => guest.deterministic = true,
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
-                "order" => {
-                    guest
-                        .env
-                        .insert("GERYON_ORDER".to_owned(), value.to_owned());
+                "not in serial" | "not in clocks" => {
+                    let order = key.trim().trim_start_matches("not in ");
+                    guest.not_in.push((order.to_owned(), value.to_owned()));
                 }
                 "replicas" => guest.most = value.parse().map_err(|_| "replicas: a number")?,
                 "refused" => guest.refused = Some(value.trim().to_owned()),

@@ -129,15 +129,22 @@ impl Outcome {
 
 impl Program {
     /// The same program as `replicas` replicas, or natively for 0.
+    #[allow(dead_code)] // not all tests want the usual order
     pub fn under(&self, replicas: u32) -> Program {
+        self.in_order(replicas, "auto")
+    }
+
+    /// The same, in an order.
+    pub fn in_order(&self, replicas: u32, order: &str) -> Program {
         let mut program = self.clone();
         if replicas > 0 {
-            let geryon = settings::geryon();
-            program.argv = [&geryon, "run", "-n", &replicas.to_string(), "--"]
-                .iter()
-                .map(|s| (*s).to_owned())
-                .chain(self.argv.iter().cloned())
-                .collect();
+            let (geryon, n) = (settings::geryon(), replicas.to_string());
+            let mut words = vec![geryon.as_str(), "run", "-n", &n];
+            if order != "auto" {
+                words.extend(["--order", order]);
+            }
+            words.push("--");
+            program.prefix(&words);
         }
         if let Some(cpus) = settings::taskset() {
             program.prefix(&["taskset", "-c", &cpus]);

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `GUEST=part` | only the cases whose name contains it (also `CASE=part`) |
 //! | `REPLICAS=2,3` | these numbers of replicas |
+//! | `ORDER=clocks` | only in this order (else in both, where there are several replicas) |
 //! | `REPEAT=n` | each run n times |
 //! | `NATIVE_ONLY=1` | no Geryon at all: are the tests themselves right? |
 //! | `TASKSET=0` | everything on these cores |
@@ -56,6 +57,29 @@ pub fn replicas(usual: &[u32]) -> Vec<u32> {
             .unwrap_or_else(|_| panic!("REPLICAS={list}"))
     };
     list.split(',').map(parse).collect()
+}
+
+/// The orders to try.
+#[allow(dead_code)] // not all tests try several
+pub fn orders() -> Vec<&'static str> {
+    const ALL: [&str; 2] = ["serial", "clocks"];
+    match std::env::var("ORDER") {
+        Err(_) => ALL.to_vec(),
+        Ok(one) => match ALL.iter().find(|o| **o == one) {
+            Some(order) => vec![order],
+            None => panic!("ORDER={one} is none of {ALL:?}"),
+        },
+    }
+}
+
+/// Numbers of replicas, each with the orders to try it in: one replica is run as it usually is.
+#[allow(dead_code)] // not all tests try several
+pub fn replicas_and_orders(usual: &[u32]) -> Vec<(u32, &'static str)> {
+    let orders = |n: u32| if n == 1 { vec!["auto"] } else { orders() };
+    let numbers = replicas(usual).into_iter();
+    numbers
+        .flat_map(|n| orders(n).into_iter().map(move |o| (n, o)))
+        .collect()
 }
 
 /// Smaller inputs?
