@@ -17,6 +17,8 @@ use support::{Load, Outcome, Program, TempDir, Verdicts, settings, tail};
 
 /// A guest that takes longer hangs.
 const LIMIT_S: u64 = 60;
+/// A guest with `delayed` is also run with threads that sleep at one record out of so many.
+const DELAYS: &[u64] = &[0, 50];
 /// Within so many native runs, the output of a `varies` guest must differ.
 const VARIES_RUNS: usize = 40;
 /// What a report of a divergence must name.
@@ -105,11 +107,21 @@ fn try_guest(
     for (order, why) in &guest.not_in {
         notes.push(format!("not in {order}: {why}"));
     }
-    for (n, order) in settings::replicas_and_orders(&[1, 2, 3]) {
+    let usual = settings::replicas_and_orders(&[1, 2, 3]).into_iter();
+    let ways = usual.flat_map(|(n, order)| {
+        let delays = if guest.delayed && n > 1 { DELAYS } else { &[0] };
+        delays.iter().map(move |every| (n, order, *every))
+    });
+    for (n, order, every) in ways {
         if n > guest.most || guest.not_in.iter().any(|(o, _)| o == order) {
             continue;
         }
-        let program = program.in_order(n, order);
+        let mut program = program.in_order(n, order);
+        let mut way = format!("{n} {order}");
+        if every > 0 {
+            program.delay(every);
+            way += &format!(" delayed:{every}");
+        }
         let mut slowest = 0;
         for round in 1..=settings::repeat() {
             let wrong = match program.run() {
@@ -139,7 +151,7 @@ fn try_guest(
                 break;
             }
         }
-        notes.push(format!("n{n} {order} {slowest} ms"));
+        notes.push(format!("n{way} {slowest} ms"));
     }
     failures
 }

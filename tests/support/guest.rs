@@ -15,6 +15,7 @@
 //! | `// varies` | natively the output differs from run to run (checked) |
 //! | `// beyond` | plain loads decide: right, or reported |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
+//! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
 //! | `// not in serial: why` | an order that it is not run in (`clocks` likewise); the reason is printed |
 //! | `// replicas: 1` | a documented limit: not run with more replicas |
 //! | `// native: skip` | passes under Geryon only |
@@ -51,6 +52,8 @@ pub struct Guest {
     pub beyond: bool,
     /// The call that is refused.
     pub refused: Option<String>,
+    /// Also run with threads that are delayed at records.
+    pub delayed: bool,
     /// Orders that it is not run in, and why.
     pub not_in: Vec<(String, String)>,
     /// The most replicas it is run with.
@@ -102,6 +105,7 @@ impl Guest {
             varies: false,
             beyond: false,
             refused: None,
+            delayed: false,
             not_in: Vec::new(),
             most: u32::MAX,
             geryon_only: false,
@@ -137,6 +141,7 @@ impl Guest {
                 "deterministic" => guest.deterministic = true,
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
+                "delayed" => guest.delayed = true,
                 "not in serial" | "not in clocks" => {
                     let order = key.trim().trim_start_matches("not in ");
                     guest.not_in.push((order.to_owned(), value.to_owned()));

@@ -104,12 +104,15 @@ pub struct Outcome {
     pub took: Duration,
 }
 
+/// A test has threads sleep at records, which is no fault.
+const DELAYED: &str = "geryon: fault point record-delayed";
+
 impl Outcome {
-    /// The lines on stderr that Geryon itself wrote.
+    /// The lines on stderr that Geryon itself wrote, but for those about delays.
     pub fn geryon_lines(&self) -> Vec<String> {
         String::from_utf8_lossy(&self.stderr)
             .lines()
-            .filter(|l| l.starts_with("geryon:"))
+            .filter(|l| l.starts_with("geryon:") && !l.starts_with(DELAYED))
             .map(str::to_owned)
             .collect()
     }
@@ -150,6 +153,15 @@ impl Program {
             program.prefix(&["taskset", "-c", &cpus]);
         }
         program
+    }
+
+    /// Under Geryon, its threads sleep at one record out of so many.
+    #[allow(dead_code)] // guests are delayed
+    pub fn delay(&mut self, every: u64) {
+        let at = self.argv.iter().position(|w| w == "run");
+        let at = at.expect("it runs under Geryon") + 1;
+        let point = format!("record-delayed:{every}");
+        self.argv.splice(at..at, ["--fail-at".to_owned(), point]);
     }
 
     /// The same program with the words of another that runs it in front.

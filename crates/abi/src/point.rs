@@ -22,6 +22,9 @@ pub enum Deed {
     Skips(i64),
     /// The program is sent a SIGWINCH, to the thread that is there.
     Signals,
+    /// The thread that is there sleeps for up to a millisecond, by chance: again and again, at one passing
+    /// out of so many on average.
+    Delays,
     /// The monitor's own code does it.
     Monitor,
 }
@@ -131,6 +134,9 @@ points! {
     SignalQueued = "signal-queued", Deed::Dies;
     /// Leader: a flag says that it sleeps until a follower gets on, and it does not yet.
     LeaderSleepy = "leader-sleepy", Deed::Dies;
+    /// Leader: a record is written, and not published; follower: a record is read, or done. Other threads go
+    /// on beside the one that sleeps there: what two cores hide becomes likely. Nothing must come of it.
+    RecordDelayed = "record-delayed", Deed::Delays;
 
     /// Follower: it is about to write to its line of the control page (`publishing` is set).
     Acknowledging = "acknowledging", Deed::Dies;

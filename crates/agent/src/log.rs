@@ -455,4 +455,8 @@ pub fn remember(mut b: Here, word: u64) {
     let at = (b.events & 15) as usize;
     b.last[at] = word;
     b.events += 1;
+    let ns = point!(RecordDelayed, 0);
+    if ns != 0 {
+        crate::wait::pause(ns as u64);
+    }
 }

@@ -137,6 +137,14 @@ pub fn sleep_at_most(address: u64, seen: u32, ns: u64) {
     );
 }
 
+/// Sleep for so many nanoseconds (less than a second): a test wants it.
+#[cold]
+pub fn pause(ns: u64) {
+    const NR_NANOSLEEP: u64 = 35;
+    let time = [0, ns];
+    real(NR_NANOSLEEP, [time.as_ptr() as u64, 0, 0, 0, 0, 0]);
+}
+
 /// Wake all that sleep on the word at `address`.
 pub fn wake_at(address: u64, shared: bool) {
     let op = if shared {

@@ -92,6 +92,11 @@ impl Monitor {
                 tracee.set_regs(&regs)?;
                 self.note_halt(pid, &[tid]);
             }
+            Deed::Delays => {
+                let mut regs = tracee.regs()?;
+                regs.rax = points::delay_ns();
+                tracee.set_regs(&regs)?;
+            }
             Deed::Signals => signal_thread(pid, tid, libc::SIGWINCH)?,
             Deed::Monitor => {}
         }

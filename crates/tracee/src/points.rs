@@ -1,7 +1,7 @@
 //! Which of the places where something can go wrong a test has chosen, and how often they were passed
 //! (`geryon run --fail-at`).
 
-use geryon_abi::point::FaultPoint;
+use geryon_abi::point::{Deed, FaultPoint};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub struct FailAt {
     /// Where.
     pub point: FaultPoint,
-    /// At the n-th passing, counted from 1.
+    /// At the n-th passing, counted from 1; at one of n on average, where it [delays](Deed::Delays).
     pub nth: u64,
     /// By this replica only, counted from 0 (of places in the agent).
     pub replica: Option<usize>,
@@ -56,6 +56,36 @@ struct Armed {
     passed: u64,
 }
 
+impl Armed {
+    /// Is its time still to come?
+    fn is_due_again(&self) -> bool {
+        self.passed < self.at.nth || self.at.point.deed() == Deed::Delays
+    }
+
+    /// Does this passing, the last one counted, fail?
+    fn is_due(&self) -> bool {
+        match self.at.point.deed() {
+            Deed::Delays => by_chance(self.passed).is_multiple_of(self.at.nth),
+            _ => self.passed == self.at.nth,
+        }
+    }
+}
+
+/// The same for the same number, and without a pattern otherwise (the finalizer of splitmix64).
+fn by_chance(number: u64) -> u64 {
+    let mut x = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// For how many nanoseconds a thread that is delayed sleeps.
+pub fn delay_ns() -> u64 {
+    const MOST: u64 = 1_000_000;
+    let passed: u64 = ARMED.with_borrow(|all| all.iter().map(|a| a.passed).sum());
+    1 + by_chance(u64::MAX - passed) % MOST
+}
+
 /// A passing that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
@@ -69,6 +99,8 @@ thread_local! {
     /// Is anything armed? (Looked at first: it is asked before each access to a replica's memory.)
     static ANY: Cell<bool> = const { Cell::new(false) };
     static STARTED: Cell<bool> = const { Cell::new(false) };
+    /// Was any thread delayed?
+    static DELAYED: Cell<bool> = const { Cell::new(false) };
     static ARMED: RefCell<Vec<Armed>> = const { RefCell::new(Vec::new()) };
     static FAILED: RefCell<Vec<Failed>> = const { RefCell::new(Vec::new()) };
 }
@@ -94,7 +126,7 @@ pub fn any() -> bool {
 /// Is this one chosen, for this replica, and has its time not come yet?
 pub fn is_armed(point: FaultPoint, replica: usize) -> bool {
     let waits = |a: &Armed| a.at.point == point && a.at.replica.is_none_or(|r| r == replica);
-    ANY.get() && ARMED.with_borrow(|all| all.iter().any(|a| waits(a) && a.passed < a.at.nth))
+    ANY.get() && ARMED.with_borrow(|all| all.iter().any(|a| waits(a) && a.is_due_again()))
 }
 
 /// The monitor passes the place. True: this is the time at which it fails.
@@ -118,13 +150,15 @@ fn passed(point: FaultPoint, replica: Option<usize>) -> bool {
         for a in all.iter_mut().filter(|a| a.at.point == point) {
             if a.at.replica.is_none() || replica.is_none() || a.at.replica == replica {
                 a.passed += 1;
-                due |= a.passed == a.at.nth;
+                due |= a.is_due();
             }
         }
-        ANY.set(all.iter().any(|a| a.passed < a.at.nth));
+        ANY.set(all.iter().any(Armed::is_due_again));
         due
     });
-    if due {
+    // (Delays are said once.)
+    let again = due && point.deed() == Deed::Delays && DELAYED.replace(true);
+    if due && !again {
         FAILED.with_borrow_mut(|f| f.push(Failed { point, replica }));
         let of = replica.map_or_else(String::new, |r| format!(", in replica {}", r + 1));
         eprintln!("geryon: fault point {}{of}", point.name());
@@ -151,6 +185,20 @@ mod tests {
         assert!("memory-short:0".parse::<FailAt>().is_err());
         assert!("nowhere".parse::<FailAt>().is_err());
         assert!("memory-short:1:2:3".parse::<FailAt>().is_err());
+    }
+
+    #[test]
+    fn delays_come_again_and_again() {
+        let point = FaultPoint::RecordDelayed;
+        arm(&[FailAt {
+            point,
+            nth: 4,
+            replica: None,
+        }]);
+        let delayed = (0..1000).filter(|_| fails_in(point, 1)).count();
+        assert!((150..350).contains(&delayed), "{delayed} of 1000");
+        assert!(is_armed(point, 1) && (1..=1_000_000).contains(&delay_ns()));
+        assert!(take_failed().is_some() && take_failed().is_none());
     }
 
     #[test]
