@@ -143,10 +143,7 @@ fn try_guest(
                 }
             };
             if !wrong.is_empty() {
-                failures.push(format!(
-                    "-n {n}, {order}, run {round}: {}",
-                    wrong.join("\n")
-                ));
+                failures.push(format!("-n {way}, run {round}: {}", wrong.join("\n")));
                 failures.push(format!("repeat: {}", repeat_line(&program, &dir)));
                 break;
             }

@@ -42,8 +42,10 @@ static void *reader(void *arg) {
         usleep(50);
     }
   for (int c = 0; c < CELLS; c++)
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
+      CHECK(cells[c].data[i] == expected(c, i));
       h = guest_mix(h, cells[c].data[i]);
+    }
   return (void *)h;
 }
 

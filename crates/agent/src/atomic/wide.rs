@@ -76,29 +76,28 @@ fn follow(mut b: Here, s: &mut Saved, d: &Descriptor, at: u64, w: u64) -> bool {
         return false;
     }
     let mine = (s.r[0], s.r[2]);
-    let now = load(at);
-    if ok != 0 && now != mine && d.constant == 0 {
-        apply(s, false, now);
+    let seen = match ok {
+        0 => load(at),
+        _ => exchange(at, mine, (s.r[3], s.r[1])),
+    };
+    if ok != 0 && seen != mine && d.constant == 0 {
+        apply(s, false, seen);
         return true;
     }
     let same = match ok {
-        0 => now.0 == low && (now != mine || d.constant == 0),
-        _ => now == mine,
+        0 => seen.0 == low && (seen != mine || d.constant == 0),
+        _ => seen == mine,
     };
     if !same {
-        let ours = [w, u64::from(now == mine), now.0, at, d.site, 0, 0, 0];
+        let ours = [w, u64::from(seen == mine), seen.0, at, d.site, 0, 0, 0];
         diverged(why::OUTCOME, b.pos, ours);
-        return false;
-    }
-    if ok != 0 && exchange(at, mine, (s.r[3], s.r[1])) != mine {
-        // A plain store beside it: what the leader did cannot be done.
         return false;
     }
     take(b, 3);
     remember(b, w);
     verified(b);
     advance(clock, low_of(w).wrapping_add(1));
-    apply(s, ok != 0, now);
+    apply(s, ok != 0, seen);
     true
 }
 
