@@ -58,6 +58,26 @@ pub fn put(mut b: Here, word: u64) {
     b.pos += 1;
 }
 
+/// Leader: append `words` words that lie at `from`.
+///
+/// # Safety
+/// They are readable, and nobody writes them meanwhile.
+pub unsafe fn put_words(mut b: Here, from: u64, words: u64) {
+    let mut done = 0;
+    while done < words {
+        if b.pos >= b.limit {
+            make_room(b, 1);
+        }
+        let r = ring(b);
+        let room = (b.limit - b.pos).min(r.side_by_side(b.pos));
+        let part = room.min(words - done);
+        // SAFETY: the caller's promise; below the limit all readers have read what lay there.
+        unsafe { r.store(b.pos, (from + 8 * done) as *const u8, part) };
+        b.pos += part;
+        done += part;
+    }
+}
+
 /// Leader: append a record's words. What then lies in the log is what was meant, or this replica breaks
 /// before anybody sees it: on the way there registers hold each word and its place.
 #[inline(always)]
@@ -256,6 +276,32 @@ pub fn get_torn(mut b: Here) -> Option<u64> {
         tell_tail(b);
     }
     Some(w)
+}
+
+/// Follower: the next `words` words of such a record, to the memory at `to`. False when its writer was lost
+/// before it had written all of them.
+///
+/// # Safety
+/// `to` is writable for all of them, and nobody else uses it.
+pub unsafe fn get_words_torn(mut b: Here, to: u64, words: u64) -> bool {
+    let mut done = 0;
+    while done < words {
+        if b.pos >= b.limit && !await_record(b, b.pos) {
+            return false;
+        }
+        let r = ring(b);
+        let until_told = TAIL_EVERY - b.pos % TAIL_EVERY;
+        let there = (b.limit - b.pos).min(r.side_by_side(b.pos));
+        let part = there.min(until_told).min(words - done);
+        // SAFETY: the caller's promise; below the limit all is published, and the tail is not yet told.
+        unsafe { r.load(b.pos, (to + 8 * done) as *mut u8, part) };
+        b.pos += part;
+        done += part;
+        if b.pos.is_multiple_of(TAIL_EVERY) {
+            tell_tail(b);
+        }
+    }
+    true
 }
 
 /// New leader: complete a record that the former one has begun: what is there already stays.

@@ -69,6 +69,40 @@ impl Ring {
         unsafe { &*self.slots.add(pos as usize & (self.words - 1)) }
     }
 
+    /// How many words from `pos` on lie side by side, before the first one comes again.
+    #[inline(always)]
+    pub fn side_by_side(&self, pos: u64) -> u64 {
+        self.words() - (pos & (self.words() - 1))
+    }
+
+    /// Leader: store the `words` words that lie at `from` (anywhere) at `pos`.
+    ///
+    /// # Safety
+    /// `from` is readable for all of them, which nobody writes meanwhile; there are no more than lie
+    /// [`Ring::side_by_side`], and none of them is published or still to be read.
+    #[inline(always)]
+    pub unsafe fn store(&self, pos: u64, from: *const u8, words: u64) {
+        // SAFETY: the caller's promise; nobody else reads or writes what is not published.
+        unsafe {
+            let to = self.slot(pos).as_ptr().cast::<u8>();
+            core::ptr::copy_nonoverlapping(from, to, 8 * words as usize);
+        }
+    }
+
+    /// Follower: load `words` words from `pos` on to `to` (anywhere).
+    ///
+    /// # Safety
+    /// `to` is writable for all of them, and nobody else uses it; there are no more than lie
+    /// [`Ring::side_by_side`], all are published, and the leader does not yet know that they were read.
+    #[inline(always)]
+    pub unsafe fn load(&self, pos: u64, to: *mut u8, words: u64) {
+        // SAFETY: the caller's promise; the leader does not overwrite what it must think unread.
+        unsafe {
+            let from = self.slot(pos).as_ptr().cast::<u8>();
+            core::ptr::copy_nonoverlapping(from, to, 8 * words as usize);
+        }
+    }
+
     /// Leader: make all words below `pos` visible.
     #[inline(always)]
     pub fn publish(&self, pos: u64) {

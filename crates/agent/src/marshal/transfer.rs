@@ -3,7 +3,7 @@
 use super::outgoing::{Before, walk};
 use super::{bytes, kind_of, read64};
 use crate::digest::Digest;
-use crate::log::{get_torn, put, put_again, reserve};
+use crate::log::{get_torn, get_words_torn, put, put_again, put_words, reserve};
 use crate::state::Here;
 use crate::stop::broken;
 use geryon_abi::layout::MAX_PIECES;
@@ -55,21 +55,17 @@ struct Noted {
 /// From the memory of the former leader.
 struct FromLeader;
 
-/// Append bytes as words.
+/// The last bytes of a buffer, which fill no word, as a word.
 #[inline(always)]
-fn append(address: u64, len: u64, mut put: impl FnMut(u64)) {
-    // SAFETY: the kernel has just written these bytes for the leader.
-    unsafe {
-        for k in 0..len / 8 {
-            put(read64(address + 8 * k));
-        }
-        let rest = len % 8;
-        if rest != 0 {
-            let mut w = [0u8; 8];
-            w[..rest as usize].copy_from_slice(bytes(address + len - rest, rest));
-            put(u64::from_le_bytes(w));
-        }
+fn rest_of(address: u64, len: u64) -> Option<u64> {
+    let rest = len % 8;
+    if rest == 0 {
+        return None;
     }
+    let mut w = [0u8; 8];
+    // SAFETY: the kernel has just written these bytes for the leader.
+    w[..rest as usize].copy_from_slice(unsafe { bytes(address + len - rest, rest) });
+    Some(u64::from_le_bytes(w))
 }
 
 /// What lies in memory now, where a call has written.
@@ -140,7 +136,11 @@ impl Transfer for ToLog {
         self.digest.number(len);
         each_piece(address, len, |at, part| {
             reserve(b, part.div_ceil(8));
-            append(at, part, |w| put(b, w));
+            // SAFETY: the kernel has just written these bytes for the leader.
+            unsafe { put_words(b, at, part / 8) };
+            if let Some(w) = rest_of(at, part) {
+                put(b, w);
+            }
             // From memory, not from what went into the log: the two must agree at the other end.
             // SAFETY: the kernel has just written these bytes for the leader.
             let now = unsafe { digest_of(at, part) };
@@ -159,7 +159,13 @@ impl Transfer for ToLogAgain {
         len
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
-        append(address, len, |w| put_again(self.b, w));
+        for k in 0..len / 8 {
+            // SAFETY: these bytes were just copied from the former leader.
+            put_again(self.b, unsafe { read64(address + 8 * k) });
+        }
+        if let Some(w) = rest_of(address, len) {
+            put_again(self.b, w);
+        }
         // SAFETY: these bytes were just copied from the former leader.
         unsafe { note(&mut self.digest, address, len) };
     }
@@ -231,11 +237,12 @@ impl Transfer for FromLog {
         // SAFETY: the arguments were verified to be the leader's, whose kernel wrote to the
         // same addresses; the follower's memory is laid out alike.
         unsafe {
-            for k in 0..len / 8 {
-                let Some(w) = self.word() else {
-                    return;
-                };
-                ((address + 8 * k) as *mut u64).write_unaligned(w);
+            if self.state != Received::Whole {
+                return;
+            }
+            if !get_words_torn(self.b, address, len / 8) {
+                self.state = Received::Torn;
+                return;
             }
             let rest = len % 8;
             if rest != 0 {
