@@ -141,7 +141,6 @@ fn checkpoint_is_there(journal: &Journal) -> bool {
     journal.has("checkpoint")
 }
 
-#[test]
 fn who_differs_after_a_checkpoint_is_found_and_replaced() {
     let _load = Load::from_settings();
     for _ in 0..settings::repeat() {
@@ -155,7 +154,6 @@ fn who_differs_after_a_checkpoint_is_found_and_replaced() {
     }
 }
 
-#[test]
 fn with_clocks_too() {
     let _load = Load::from_settings();
     for _ in 0..settings::repeat() {
@@ -169,7 +167,6 @@ fn with_clocks_too() {
     }
 }
 
-#[test]
 fn who_stands_still_after_a_checkpoint_is_found() {
     for replica in 0..2 {
         let fault = format!("replica={replica},when=delay:600000,target=stop");
@@ -180,7 +177,6 @@ fn who_stands_still_after_a_checkpoint_is_found() {
     }
 }
 
-#[test]
 fn a_crash_needs_no_arbitration() {
     let guest = cells();
     for replica in 0..2 {
@@ -200,7 +196,6 @@ fn a_crash_needs_no_arbitration() {
     }
 }
 
-#[test]
 fn a_fault_from_before_the_checkpoint_stops_the_run() {
     // The numbers are most of the heap: nearly every byte of it is in the sum.
     let mut stopped = 0;
@@ -221,7 +216,6 @@ fn a_fault_from_before_the_checkpoint_stops_the_run() {
     assert!(stopped > 0, "the fault never hit what is summed up");
 }
 
-#[test]
 fn flipped_bits_in_memory_are_repaired_if_the_checkpoint_is_older() {
     let _load = Load::from_settings();
     let mut repaired = 0;
@@ -252,7 +246,6 @@ fn flipped_bits_in_memory_are_repaired_if_the_checkpoint_is_older() {
     assert!(repaired > 0, "no run was repaired");
 }
 
-#[test]
 fn sleepers_that_are_killed_are_made_anew() {
     let killed = std::cell::Cell::new(0);
     let sabotage = format!("1:content:{BEFORE}");
@@ -274,7 +267,6 @@ fn sleepers_that_are_killed_are_made_anew() {
     run.assert_repaired(1);
 }
 
-#[test]
 fn rings_that_fill_up_hold_up_nothing() {
     // Many records, and one that is longer than a ring.
     let run = play(
@@ -285,7 +277,6 @@ fn rings_that_fill_up_hold_up_nothing() {
     assert!(run.is_right(), "{}", run.tell());
 }
 
-#[test]
 fn large_writes_stay_whole() {
     let guest = built("checkpoint_big_write").to_string_lossy().into_owned();
     for _ in 0..3 * settings::repeat() {
@@ -294,7 +285,6 @@ fn large_writes_stay_whole() {
     }
 }
 
-#[test]
 fn pbzip2_is_repaired() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("real");
     inputs::make(&folder, &inputs::USUAL);
@@ -333,7 +323,6 @@ fn outcome(words: &[&str]) -> Outcome {
     command::run(&geryon(dir.path(), &[&["run"], words].concat()))
 }
 
-#[test]
 fn a_program_that_forks_is_told_and_runs() {
     let script = "echo one; sleep 0.5; (echo two); sleep 0.5; echo three";
     let outcome = outcome(&["-n", "2", "--checkpoint", "0.1", "--", "sh", "-c", script]);
@@ -341,7 +330,6 @@ fn a_program_that_forks_is_told_and_runs() {
     assert_eq!(stdout(&outcome), "one\ntwo\nthree\n");
 }
 
-#[test]
 fn what_makes_no_sense_is_refused() {
     let refused: [(&[&str], &str); 8] = [
         (&["-n", "1", "--checkpoint", "1"], "-n 2"),
@@ -361,4 +349,22 @@ fn what_makes_no_sense_is_refused() {
         all.extend(["--", "true"]);
         says(&outcome(&all), USAGE, &[said]);
     }
+}
+
+crate::command::in_both_orders! {
+    who_differs_after_a_checkpoint_is_found_and_replaced,
+    with_clocks_too,
+    who_stands_still_after_a_checkpoint_is_found,
+    a_crash_needs_no_arbitration,
+    a_fault_from_before_the_checkpoint_stops_the_run,
+    flipped_bits_in_memory_are_repaired_if_the_checkpoint_is_older,
+    sleepers_that_are_killed_are_made_anew,
+    rings_that_fill_up_hold_up_nothing,
+    large_writes_stay_whole,
+    a_program_that_forks_is_told_and_runs,
+    what_makes_no_sense_is_refused,
+}
+
+crate::command::in_serial! {
+    pbzip2_is_repaired: "a leader whose threads wait on condition variables cannot be copied there"
 }

@@ -133,7 +133,6 @@ fn believing(n: &str, sabotages: &[&str], replaced: usize) -> (Run, Outcome) {
     (run, outcome)
 }
 
-#[test]
 fn of_two_that_differ_the_leader_is_believed() {
     for kind in ["argument", "content", "order", "extra"] {
         let (run, outcome) = believing("2", &[&format!("1:{kind}:1")], 1);
@@ -163,7 +162,6 @@ fn of_two_that_differ_the_leader_is_believed() {
     }
 }
 
-#[test]
 fn a_leader_that_is_believed_may_be_wrong() {
     let (_, outcome) = believing("2", &["0:content:1"], 1);
     says(&outcome, 0, &["right or wrong"]);
@@ -171,7 +169,6 @@ fn a_leader_that_is_believed_may_be_wrong() {
     assert_eq!(stdout(&outcome), "nne\ntwo\n");
 }
 
-#[test]
 fn without_a_majority_of_many_the_leader_is_believed() {
     // All three differ; and two against two.
     for (n, sabotages) in [
@@ -186,7 +183,6 @@ fn without_a_majority_of_many_the_leader_is_believed() {
     }
 }
 
-#[test]
 fn a_majority_is_believed_all_the_same() {
     let (run, outcome) = believing("3", &["0:content:1"], 1);
     says(&outcome, 0, &["replica 1 (the leader) of 3 is outvoted"]);
@@ -194,7 +190,6 @@ fn a_majority_is_believed_all_the_same() {
     assert!(run.told("leader-believed").is_empty(), "{}", run.journal());
 }
 
-#[test]
 fn two_that_differ_are_stopped_if_nothing_else_is_said() {
     let flags = ["run", "-n", "2", "--sabotage", "1:content:1", "--"];
     let outcome = geryon(&[&flags[..], &["echo", "one"]].concat());
@@ -228,7 +223,6 @@ fn counts(outcome: &Outcome) {
     assert_eq!(text, expected);
 }
 
-#[test]
 fn after_so_many_replacements_a_replica_is_given_up() {
     for (n, left) in [
         ("3", "going on with 2 replicas"),
@@ -256,7 +250,6 @@ fn after_so_many_replacements_a_replica_is_given_up() {
     }
 }
 
-#[test]
 fn no_replacement_at_all() {
     let (run, outcome) = storm(&["--max-replacements", "0"], "content");
     says(&outcome, 0, &["0 replacements within 3600 s are enough"]);
@@ -264,7 +257,6 @@ fn no_replacement_at_all() {
     assert_eq!(events(&run.journal()), expected);
 }
 
-#[test]
 fn bounds_that_are_none() {
     for bound in ["x", "1/0", "=-1", "3/"] {
         let outcome = geryon(&["run", &format!("--max-replacements={bound}"), "--", "echo"]);
@@ -326,7 +318,6 @@ fn on_a_broken_core(n: usize, times: usize, meanwhile: impl FnOnce(&Run)) -> (Ru
     (run, outcome)
 }
 
-#[test]
 fn a_replica_that_fails_on_one_core_is_moved() {
     let cores = cores();
     if cores.len() < 2 {
@@ -349,7 +340,6 @@ fn a_replica_that_fails_on_one_core_is_moved() {
     says(&outcome, 0, &[&said, "3 faults seen, 3 replicas replaced"]);
 }
 
-#[test]
 fn a_moved_replica_that_leads_may_run_anywhere() {
     if cores().len() < 2 {
         eprintln!("skipped: there is one core only");
@@ -363,7 +353,6 @@ fn a_moved_replica_that_leads_may_run_anywhere() {
     assert_eq!(run.told("promoted")[0]["replica"], json!(1));
 }
 
-#[test]
 fn where_there_is_no_other_core_it_is_said() {
     let core = cores()[0].to_string();
     let sabotage = format!("1:crash:1:{core}:1000");
@@ -429,7 +418,6 @@ fn copied(flags: &[&str], event: &str) -> (u64, u64) {
     pages
 }
 
-#[test]
 fn an_eager_copy_shares_nothing_that_can_be_written() {
     let (shared, own) = copied(&["--eager-copy"], "unshared");
     assert!(shared == 0 && own >= KIB, "{shared} KiB shared, {own} not");
@@ -439,7 +427,6 @@ fn an_eager_copy_shares_nothing_that_can_be_written() {
 
 // The end.
 
-#[test]
 fn the_last_line_and_the_last_event_say_the_same() {
     let (run, outcome) = storm(&["--max-replacements", "2"], "crash");
     let journal = run.journal();
@@ -455,4 +442,20 @@ fn the_last_line_and_the_last_event_say_the_same() {
     let pauses = run.told("replaced");
     let pauses = pauses.iter().filter_map(|r| r["pause_us"].as_u64());
     assert!(n("lost_us") >= pauses.sum(), "{journal}");
+}
+
+crate::command::in_both_orders! {
+    of_two_that_differ_the_leader_is_believed,
+    a_leader_that_is_believed_may_be_wrong,
+    without_a_majority_of_many_the_leader_is_believed,
+    a_majority_is_believed_all_the_same,
+    two_that_differ_are_stopped_if_nothing_else_is_said,
+    after_so_many_replacements_a_replica_is_given_up,
+    no_replacement_at_all,
+    bounds_that_are_none,
+    a_replica_that_fails_on_one_core_is_moved,
+    a_moved_replica_that_leads_may_run_anywhere,
+    where_there_is_no_other_core_it_is_said,
+    an_eager_copy_shares_nothing_that_can_be_written,
+    the_last_line_and_the_last_event_say_the_same,
 }

@@ -33,33 +33,28 @@ fn alike(script: &str) {
 
 const OPEN_STREAMS: &str = r#"sh -c 'for i in 0 1 2; do [ -e /proc/self/fd/$i ] && l="$l$i"; done; echo "open:$l" >"$0"' "$PWD/list""#;
 
-#[test]
 fn closed_streams_stay_closed() {
     for closed in ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"] {
         alike(&format!("$RUN {OPEN_STREAMS} {closed}; echo $?; cat list"));
     }
 }
 
-#[test]
 fn writing_to_a_closed_stdout() {
     alike("$RUN /bin/echo hello >&-; echo $?");
     alike("$RUN sh -c 'echo hello >&2' 2>&-; echo $?");
     alike("$RUN cat <&-; echo $?");
 }
 
-#[test]
 fn full_device_as_stdout() {
     alike("$RUN /bin/echo hello >/dev/full; echo $?");
     alike("$RUN seq 100000 >/dev/full; echo $?");
 }
 
-#[test]
 fn pipes_that_close_early() {
     alike("$RUN seq 1000000 | head -n 3");
     alike("seq 1000000 | $RUN head -n 3");
 }
 
-#[test]
 fn input_is_read_once() {
     alike("printf '1\\n2\\n3\\n' | { $RUN sh -c 'read a; echo got $a'; cat; }");
     alike("echo content >file; $RUN sh -c 'cat; echo more >>file' <file; cat file");
@@ -67,7 +62,6 @@ fn input_is_read_once() {
 
 // What the program inherits.
 
-#[test]
 fn environment_and_arguments() {
     alike("$RUN env | sort | grep -v -e ^RUN= -e ^GERYON_TEST_ID=");
     alike(r#"$RUN /bin/printf '%s|' '' "$(printf '\377\1')" 'a b' '*'"#);
@@ -75,16 +69,25 @@ fn environment_and_arguments() {
     alike("GLIBC_TUNABLES=glibc.malloc.perturb=1 $RUN sh -c 'echo $GLIBC_TUNABLES'");
 }
 
-#[test]
 fn ignored_signals_stay_ignored() {
     alike("trap '' PIPE INT; $RUN grep SigIgn /proc/self/status");
     alike("$RUN grep SigBlk /proc/self/status");
 }
 
-#[test]
 fn folder_and_limits() {
     alike("cd /; $RUN /bin/pwd");
     alike("umask 027; $RUN sh -c 'umask; : >made; stat -c %a made'");
     alike("ulimit -n 57; $RUN sh -c 'ulimit -n'");
     alike("$RUN sh -c 'mkdir d; cd d; pwd >x; cat x'; cat d/x");
+}
+
+crate::command::in_both_orders! {
+    closed_streams_stay_closed,
+    writing_to_a_closed_stdout,
+    full_device_as_stdout,
+    pipes_that_close_early,
+    input_is_read_once,
+    environment_and_arguments,
+    ignored_signals_stay_ignored,
+    folder_and_limits,
 }

@@ -5,7 +5,6 @@ use crate::command::{OWN, geryon, says, shell, stdout};
 /// Threads alive in one process.
 const THREADS: u32 = 512;
 
-#[test]
 fn one_thread_too_many_is_refused() {
     let script = format!(
         "import threading
@@ -30,7 +29,6 @@ print(len(alive) + 1)"
     }
 }
 
-#[test]
 fn too_little_address_space() {
     says(
         &shell("ulimit -v 100000; exec $G run -n 2 -- true"),
@@ -44,7 +42,6 @@ fn too_little_address_space() {
     );
 }
 
-#[test]
 fn own_files_lie_in_the_cache() {
     let outcome = shell(
         "mkdir cache work; cd work; echo mine >file
@@ -54,4 +51,13 @@ fn own_files_lie_in_the_cache() {
     );
     says(&outcome, 0, &[]);
     assert_eq!(stdout(&outcome), "mine\n./work/file\n");
+}
+
+crate::command::in_both_orders! {
+    too_little_address_space,
+    own_files_lie_in_the_cache,
+}
+
+crate::command::in_serial! {
+    one_thread_too_many_is_refused: "Python's threads pass their lock on by plain loads"
 }

@@ -5,7 +5,6 @@ use crate::support::{self, Ended, Outcome, TempDir, settings};
 use std::path::Path;
 use std::time::Duration;
 
-#[test]
 fn exit_statuses_pass() {
     for status in [0, 1, 2, 7, 125, 126, 127, 128, 255] {
         for n in ["1", "2", "3"] {
@@ -18,7 +17,6 @@ fn exit_statuses_pass() {
     }
 }
 
-#[test]
 fn death_by_signal_is_passed_on() {
     for (name, signal) in support::SIGNALS {
         let script = format!("kill -{} $$; sleep 5", name.trim_start_matches("SIG"));
@@ -49,7 +47,6 @@ fn death_by_signal_is_passed_on() {
     }
 }
 
-#[test]
 fn crash_of_the_program_is_passed_on() {
     let script = "import ctypes; ctypes.string_at(8)";
     let outcome = geryon(&["run", "-n", "3", "--", "python3", "-c", script]);
@@ -71,7 +68,6 @@ fn sent(signal: i32, n: u32, script: &str) -> Outcome {
     run(&p)
 }
 
-#[test]
 fn signals_to_geryon_end_the_program() {
     for signal in [
         libc::SIGINT,
@@ -96,7 +92,6 @@ fn signals_to_geryon_end_the_program() {
     }
 }
 
-#[test]
 fn signals_to_geryon_end_a_busy_program() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let outcome = sent(
@@ -108,7 +103,6 @@ fn signals_to_geryon_end_a_busy_program() {
     }
 }
 
-#[test]
 fn signals_to_geryon_run_the_programs_handler() {
     let script = "exec perl -e '$| = 1; $SIG{TERM} = sub { print \"caught\\n\"; exit 3 }; print \"READY\\n\"; sleep 1 while 1'";
     let outcome = sent(libc::SIGTERM, 3, script);
@@ -116,8 +110,17 @@ fn signals_to_geryon_run_the_programs_handler() {
     assert_eq!(stdout(&outcome), "READY\ncaught\n");
 }
 
-#[test]
 fn killing_geryon_leaves_nothing() {
     let outcome = sent(libc::SIGKILL, 3, "sleep 30 & echo READY; wait");
     assert_eq!(outcome.ended, Ended::Signal(libc::SIGKILL));
+}
+
+crate::command::in_both_orders! {
+    exit_statuses_pass,
+    death_by_signal_is_passed_on,
+    crash_of_the_program_is_passed_on,
+    signals_to_geryon_end_the_program,
+    signals_to_geryon_end_a_busy_program,
+    signals_to_geryon_run_the_programs_handler,
+    killing_geryon_leaves_nothing,
 }

@@ -13,7 +13,6 @@ fn elf_head(class: u8, kind: u16, machine: u16) -> Vec<u8> {
     head
 }
 
-#[test]
 fn no_such_program() {
     says(
         &geryon(&["run", "--", "no-such-program-here"]),
@@ -32,7 +31,6 @@ fn no_such_program() {
     );
 }
 
-#[test]
 fn empty_name() {
     says(
         &geryon(&["run", "--", ""]),
@@ -41,13 +39,11 @@ fn empty_name() {
     );
 }
 
-#[test]
 fn name_that_is_too_long() {
     let name = format!("./{}", "x".repeat(300));
     says(&geryon(&["run", "--", &name]), NOT_RUNNABLE, &["too long"]);
 }
 
-#[test]
 fn directory() {
     says(
         &geryon(&["run", "--", "/tmp"]),
@@ -56,7 +52,6 @@ fn directory() {
     );
 }
 
-#[test]
 fn not_executable() {
     let dir = TempDir::new();
     let path = file(&dir, "plain", b"#!/bin/sh\n", 0o644);
@@ -67,7 +62,6 @@ fn not_executable() {
     );
 }
 
-#[test]
 fn wrong_architecture() {
     let dir = TempDir::new();
     let i386 = file(&dir, "i386", &elf_head(1, 2, 3), 0o755);
@@ -84,7 +78,6 @@ fn wrong_architecture() {
     );
 }
 
-#[test]
 fn damaged_elf_and_object_file() {
     let dir = TempDir::new();
     let cut = file(
@@ -112,7 +105,6 @@ fn damaged_elf_and_object_file() {
     );
 }
 
-#[test]
 fn neither_elf_nor_script() {
     let dir = TempDir::new();
     for (name, content) in [("text", "echo hello\n"), ("empty", ""), ("hash", "#")] {
@@ -125,7 +117,6 @@ fn neither_elf_nor_script() {
     }
 }
 
-#[test]
 fn script_without_its_interpreter() {
     let dir = TempDir::new();
     let gone = file(&dir, "gone", b"#!/no/such/interpreter -x\n", 0o755);
@@ -149,7 +140,6 @@ fn script_without_its_interpreter() {
     );
 }
 
-#[test]
 fn scripts_run() {
     let dir = TempDir::new();
     let inner = file(
@@ -166,4 +156,17 @@ fn scripts_run() {
         assert_eq!(replicas.ended, native.ended, "{}", stderr(&replicas));
         assert_eq!(stdout(&replicas), stdout(&native));
     }
+}
+
+crate::command::in_both_orders! {
+    no_such_program,
+    empty_name,
+    name_that_is_too_long,
+    directory,
+    not_executable,
+    wrong_architecture,
+    damaged_elf_and_object_file,
+    neither_elf_nor_script,
+    script_without_its_interpreter,
+    scripts_run,
 }

@@ -4,7 +4,6 @@ use crate::command::{OWN, geryon, says, stdout};
 use crate::support::TempDir;
 use std::fs;
 
-#[test]
 fn report_that_cannot_be_written() {
     let run = |path: &str| geryon(&["run", "--report", path, "--", "echo", "started"]);
     for path in ["/no/such/folder/report", "/tmp"] {
@@ -14,7 +13,6 @@ fn report_that_cannot_be_written() {
     }
 }
 
-#[test]
 fn report_without_divergence_leaves_no_file() {
     let dir = TempDir::new();
     let path = dir.path().join("report.json");
@@ -34,7 +32,6 @@ fn report_without_divergence_leaves_no_file() {
     assert!(!path.exists());
 }
 
-#[test]
 fn divergence_is_stopped_and_reported() {
     let dir = TempDir::new();
     let path = dir.path().join("report.json");
@@ -56,7 +53,6 @@ fn divergence_is_stopped_and_reported() {
     assert!(report.contains("\"thread_group\""), "{report}");
 }
 
-#[test]
 fn full_disk_for_the_report() {
     let outcome = geryon(&[
         "run",
@@ -78,7 +74,6 @@ fn full_disk_for_the_report() {
     assert_eq!(stdout(&outcome), "", "unconfirmed output left");
 }
 
-#[test]
 fn report_names_who_is_outvoted() {
     for (n, replica, outvoted) in [("3", 0, vec![0]), ("3", 2, vec![2]), ("2", 1, vec![])] {
         let dir = TempDir::new();
@@ -91,4 +86,12 @@ fn report_names_who_is_outvoted() {
         let report: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
         assert_eq!(report["outvoted"], serde_json::json!(outvoted), "{text}");
     }
+}
+
+crate::command::in_both_orders! {
+    report_that_cannot_be_written,
+    report_without_divergence_leaves_no_file,
+    divergence_is_stopped_and_reported,
+    full_disk_for_the_report,
+    report_names_who_is_outvoted,
 }

@@ -36,7 +36,6 @@ fn for_nobody() -> Option<(PathBuf, String)> {
     Some((dir, binary.to_string_lossy().into_owned()))
 }
 
-#[test]
 fn unreadable_program() {
     let Some((dir, binary)) = for_nobody() else {
         return;
@@ -55,7 +54,6 @@ fn unreadable_program() {
     );
 }
 
-#[test]
 fn ordinary_user() {
     let Some((dir, binary)) = for_nobody() else {
         return;
@@ -76,4 +74,9 @@ fn ordinary_user() {
         stderr(&outcome)
     );
     says(&outcome, 0, &[]);
+}
+
+crate::command::in_both_orders! {
+    unreadable_program,
+    ordinary_user,
 }

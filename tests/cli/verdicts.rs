@@ -21,7 +21,6 @@ fn sabotaged(n: u32, replica: u32, kind: &str) -> Outcome {
     ])
 }
 
-#[test]
 fn two_replicas_that_differ_are_stopped() {
     for kind in ["argument", "content", "order", "extra"] {
         for replica in 0..2 {
@@ -38,7 +37,6 @@ fn two_replicas_that_differ_are_stopped() {
     }
 }
 
-#[test]
 fn faulty_follower_is_named_and_left_out() {
     for kind in ["argument", "content", "order", "extra", "crash"] {
         for replica in 1..3 {
@@ -54,7 +52,6 @@ fn faulty_follower_is_named_and_left_out() {
     }
 }
 
-#[test]
 fn faulty_leader_is_named_and_another_one_takes_over() {
     // Which follower the monitor hears first is a matter of time.
     const ROUNDS: u32 = 8;
@@ -76,7 +73,6 @@ fn faulty_leader_is_named_and_another_one_takes_over() {
     }
 }
 
-#[test]
 fn two_replicas_survive_a_crash() {
     for replica in 0..2 {
         let outcome = sabotaged(2, replica, "crash");
@@ -88,7 +84,6 @@ fn two_replicas_survive_a_crash() {
 
 // The journal, faults on request, and what follows from a verdict.
 
-#[test]
 fn journal_that_cannot_be_written() {
     for path in ["/no/such/folder/journal", "/tmp"] {
         let outcome = geryon(&["run", "--journal", path, "--", "echo", "started"]);
@@ -97,7 +92,6 @@ fn journal_that_cannot_be_written() {
     }
 }
 
-#[test]
 fn journal_of_a_quiet_run() {
     let (outcome, journal) = journalled(&[], "echo one; exit 3");
     says(&outcome, 3, &[]);
@@ -110,7 +104,6 @@ fn journal_of_a_quiet_run() {
     );
 }
 
-#[test]
 fn outvoted_replica_is_replaced() {
     let flags = ["--sabotage", "1:content:1", "--on-divergence", "replace"];
     let (outcome, journal) = journalled(&flags, "echo one; sleep 1; echo two");
@@ -123,7 +116,6 @@ fn outvoted_replica_is_replaced() {
     );
 }
 
-#[test]
 fn outvoted_replica_is_dropped() {
     let flags = ["--sabotage", "1:content:1", "--on-divergence", "drop"];
     let (outcome, journal) = journalled(&flags, "echo one; sleep 1; echo two");
@@ -140,7 +132,6 @@ fn outvoted_replica_is_dropped() {
     assert_eq!(events(&journal), expected);
 }
 
-#[test]
 fn outvoted_replica_stops_the_run() {
     let flags = ["--sabotage", "1:content:1", "--on-divergence", "stop"];
     let (outcome, journal) = journalled(&flags, "echo one; echo two");
@@ -150,7 +141,6 @@ fn outvoted_replica_stops_the_run() {
     assert!(journal.contains("\"status\":125"), "{journal}");
 }
 
-#[test]
 fn crash_on_request_is_repaired() {
     let flags = ["--fault", "replica=2,when=delay:300000,target=crash"];
     let (outcome, journal) = journalled(&flags, "echo one; sleep 1; echo two");
@@ -167,7 +157,6 @@ fn crash_on_request_is_repaired() {
     assert_eq!(events(&journal), expected);
 }
 
-#[test]
 fn replica_that_stands_still_is_repaired() {
     let flags = ["--fault", "replica=1,when=delay:1000,target=stop"];
     let (outcome, _) = journalled(&flags, "echo one; echo two");
@@ -176,7 +165,6 @@ fn replica_that_stands_still_is_repaired() {
 }
 
 /// The leader sleeps in its write meanwhile: what is hit has been agreed on long ago, and is not out.
-#[test]
 fn memory_that_is_hit_before_a_pipe_takes_it() {
     let guest = guest::built("full_pipe");
     let guest = quoted(&guest.to_string_lossy());
@@ -190,7 +178,6 @@ fn memory_that_is_hit_before_a_pipe_takes_it() {
     }
 }
 
-#[test]
 fn fault_that_comes_too_late() {
     let flags = ["--fault", "replica=1,when=delay:1000000000,target=crash"];
     let (outcome, journal) = journalled(&flags, "echo one");
@@ -198,7 +185,6 @@ fn fault_that_comes_too_late() {
     assert_eq!(events(&journal), ["start", "fault-missed", "end"]);
 }
 
-#[test]
 fn faults_that_cannot_be_made() {
     let fault = |spec| geryon(&["run", "-n", "2", "--fault", spec, "--", "true"]);
     says(
@@ -207,4 +193,21 @@ fn faults_that_cannot_be_made() {
         &["no replica 2", "try:"],
     );
     says(&fault("when=delay:1,target=sun"), USAGE, &["no target"]);
+}
+
+crate::command::in_both_orders! {
+    two_replicas_that_differ_are_stopped,
+    faulty_follower_is_named_and_left_out,
+    faulty_leader_is_named_and_another_one_takes_over,
+    two_replicas_survive_a_crash,
+    journal_that_cannot_be_written,
+    journal_of_a_quiet_run,
+    outvoted_replica_is_replaced,
+    outvoted_replica_is_dropped,
+    outvoted_replica_stops_the_run,
+    crash_on_request_is_repaired,
+    replica_that_stands_still_is_repaired,
+    memory_that_is_hit_before_a_pipe_takes_it,
+    fault_that_comes_too_late,
+    faults_that_cannot_be_made,
 }

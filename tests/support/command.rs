@@ -1,6 +1,7 @@
 //! `geryon` on the command line: what tests say to it, and what they make of its answers.
 
 use crate::support::{Ended, Outcome, Program, TempDir, settings, tail};
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -17,11 +18,55 @@ pub const NOT_RUNNABLE: i32 = 126;
 /// There is no such program.
 pub const NOT_FOUND: i32 = 127;
 
+thread_local! {
+    /// The order that this thread's programs get.
+    static ORDER: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
+
+/// A test that runs in this order, if it was not asked for the other one: what it starts gets it unless it
+/// names one itself.
+pub fn in_order(order: &'static str, test: fn()) {
+    if settings::orders().contains(&order) {
+        ORDER.set(Some(order));
+        test();
+    }
+}
+
+/// Each of these functions is a test in serial order and one in clocks.
+macro_rules! in_both_orders {
+    ($($name:ident,)*) => {
+        mod serial {
+            $(#[test] fn $name() { crate::command::in_order("serial", super::$name); })*
+        }
+        mod clocks {
+            $(#[test] fn $name() { crate::command::in_order("clocks", super::$name); })*
+        }
+    };
+}
+pub(crate) use in_both_orders;
+
+/// A test in serial order only, and why it cannot be one in clocks.
+#[allow(unused_macros)] // most tests run in both
+macro_rules! in_serial {
+    ($name:ident: $why:literal) => {
+        mod serial_only {
+            #[test]
+            fn $name() {
+                eprintln!("not in clocks: {}", $why);
+                crate::command::in_order("serial", super::$name);
+            }
+        }
+    };
+}
+#[allow(unused_imports)] // most tests run in both
+pub(crate) use in_serial;
+
 /// These words as a program in `dir`.
 pub fn program(dir: &Path, words: &[&str]) -> Program {
+    let order = ORDER.get().map(|o| ("GERYON_ORDER".into(), o.into()));
     Program {
         argv: words.iter().map(|w| (*w).to_owned()).collect(),
-        env: Default::default(),
+        env: order.into_iter().collect(),
         stdin: None,
         dir: dir.to_owned(),
         send: None,
