@@ -1,6 +1,8 @@
 //! Calls that the table describes completely: inputs and outputs.
 
 use crate::compare::{self, expect};
+use crate::digest::CONFIRMED;
+use crate::event;
 use crate::gate::{real_blocking_taken_off, real_in_flight};
 use crate::ids;
 use crate::log::{
@@ -30,17 +32,6 @@ pub mod after {
     pub const SIGNAL: u8 = 1;
     /// The call was interrupted before it did anything and is issued again afterwards.
     pub const RESTART: u8 = 2;
-}
-
-/// The first word of what this thread is about to do, after signals that come first. None when
-/// this replica leads by now.
-pub fn begin_record(b: Here, frame: &mut Frame) -> Option<u64> {
-    let first = first_word(b)?;
-    if kind_of(first) == kind::SIGNAL {
-        raise::follow_signal_before(b, first, frame);
-    }
-    remember(b, first);
-    Some(first)
 }
 
 /// A call whose result is an input of the program.
@@ -87,9 +78,6 @@ pub fn output(frame: &mut Frame, row: &Row) {
     complete(b, frame, row, kind::END, None, result, &before);
 }
 
-/// The digest of a call that was agreed on beforehand.
-pub const CONFIRMED: u64 = 0;
-
 /// Follower: the first word of the end of a call that was confirmed. None when this replica leads by
 /// now, and is to make the call.
 pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
@@ -97,7 +85,7 @@ pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
         intend_call(b, nr, CONFIRMED);
         let first = first_word(b)?;
         remember(b, first);
-        let ours = compare::call(kind::END, nr, 0, &frame.args());
+        let ours = event::call(kind::END, nr, 0, &frame.args());
         if compare::same_kind(b.pos - 1, first, ours[0], ours) {
             return Some(first);
         }
@@ -525,8 +513,8 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
             }
             Received::Damaged => {
                 let before = if kind_of(first) == kind::CALL { 3 } else { 2 };
-                let ours = compare::call(kind_of(first), row.nr, 0, &frame.args());
-                crate::stop::diverged(why::DAMAGED, payload - before, ours);
+                let ours = event::call(kind_of(first), row.nr, 0, &frame.args());
+                crate::diverge::diverged(why::DAMAGED, payload - before, ours);
                 return false;
             }
         }
@@ -539,7 +527,7 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
 /// As [`finish`], where there is no way back.
 pub fn finish_for_good(b: Here, frame: &mut Frame, row: &Row, first: u64) {
     if !finish(b, frame, row, first) {
-        crate::stop::diverged_for_good(why::DAMAGED, b.pos, compare::plain(first));
+        crate::diverge::diverged_for_good(why::DAMAGED, b.pos, event::plain(first));
     }
 }
 

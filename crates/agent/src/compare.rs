@@ -4,32 +4,16 @@
 //!
 //! What is expected here is None where this replica leads by now and is to make the record itself.
 
-use crate::call::begin_record;
+use crate::diverge::diverged;
+use crate::event::{Event, call, plain};
 use crate::log::get;
+use crate::raise::begin_record;
 use crate::state::Here;
-use crate::stop::diverged;
 use crate::wait::{intend, intend_call};
 use core::array::from_fn;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::why;
 use geryon_abi::record::{kind_of, short_of, word};
-
-/// What this thread is about to do, as reports show it: the first word that it would log, the
-/// digest, arguments.
-pub type Event = [u64; 8];
-
-/// The event of a call.
-#[inline(always)]
-pub fn call(k: u8, nr: u16, digest: u64, a: &[u64; 6]) -> Event {
-    let first = word(k, 0, nr, 0);
-    [first, digest, a[0], a[1], a[2], a[3], a[4], a[5]]
-}
-
-/// The event that is all in its first word.
-#[inline(always)]
-pub fn plain(first: u64) -> Event {
-    [first, 0, 0, 0, 0, 0, 0, 0]
-}
 
 /// The record at `at` starts with `first`: kind and number must be those of `like`. If not, the
 /// record is to be read anew.

@@ -14,6 +14,9 @@ fn fold(a: u64, b: u64) -> u64 {
     (r as u64) ^ (r >> 64) as u64 ^ a ^ b
 }
 
+/// Stands for the digest of a call that was agreed on beforehand.
+pub const CONFIRMED: u64 = 0;
+
 /// A digest in the making.
 #[derive(Clone, Copy)]
 pub struct Digest(u64);

@@ -102,7 +102,7 @@ fn cwd_of(pid: u64) -> [u8; 32] {
 /// Without its descriptors nobody can lead.
 fn lost(error: i64) -> ! {
     let b = block();
-    crate::stop::diverged_for_good(why::LOCAL, b.pos, [0, error as u64, 0, 0, 0, 0, 0, 0])
+    crate::diverge::diverged_for_good(why::LOCAL, b.pos, [0, error as u64, 0, 0, 0, 0, 0, 0])
 }
 
 /// The descriptor under a number that none of those to come has.

@@ -1,6 +1,6 @@
 //! The thread's stream of records: the leader appends, a follower reads.
 
-use crate::compare::plain;
+use crate::event::plain;
 use crate::gate::rpc;
 use crate::state::{Here, block, block_anew, header, is_own, leads, private};
 use crate::stop::broken;
@@ -344,7 +344,7 @@ pub fn first(b: Here) -> Option<u64> {
         } else if !crate::serial::active() || crate::serial::runs(b) {
             return Some(w);
         } else {
-            crate::stop::diverged(why::KIND, b.pos - 1, plain(word(kind::TURN, 0, 0, 0)));
+            crate::diverge::diverged(why::KIND, b.pos - 1, plain(word(kind::TURN, 0, 0, 0)));
         }
     }
 }

@@ -4,12 +4,13 @@
 use crate::call;
 use crate::clock::MEMORY;
 use crate::compare::expect;
+use crate::diverge::diverged_for_good;
 use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{append, publish, remember, word_at};
 use crate::marshal;
 use crate::raise;
 use crate::state::{Here, block, header, leads, private};
-use crate::stop::{broken, diverged_for_good, refused};
+use crate::stop::{broken, refused};
 use crate::wait::{Patience, announce, announce_end};
 use core::hint::black_box;
 use core::sync::atomic::Ordering;

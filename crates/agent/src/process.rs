@@ -1,8 +1,10 @@
 //! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
 
-use crate::call::{self, begin, begin_record, complete, finish_for_good, rendezvous};
-use crate::compare::{self, same_kind};
-use crate::digest::Digest;
+use crate::call::{self, begin, complete, finish_for_good, rendezvous};
+use crate::compare::same_kind;
+use crate::digest::{CONFIRMED, Digest};
+use crate::diverge::{diverged, diverged_for_good};
+use crate::event;
 use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{get, register_barrier, remember, resume_stream};
 use crate::marshal::{self, Before};
@@ -10,7 +12,6 @@ use crate::memory::await_file_maps;
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_at, header, leads, private};
-use crate::stop::{diverged, diverged_for_good};
 use crate::thread::{alone, greet};
 use crate::wait::{announce, announce_end};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -110,7 +111,7 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     // (It may have come to lead since they agreed.)
     let executes = executes || leads();
     if executes {
-        call::take_off(block(), row.nr, call::CONFIRMED);
+        call::take_off(block(), row.nr, CONFIRMED);
     }
     announce(wait::KERNEL, row.nr as u64, 0);
     let own = crate::thread::start_in(&child, slot, keep, true);
@@ -136,7 +137,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     private().forks += 1;
     let keep = flags & !(CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
     if executes {
-        call::take_off(block(), row.nr, call::CONFIRMED);
+        call::take_off(block(), row.nr, CONFIRMED);
     }
     // clone has five arguments: the sixth tells the monitor which fork this is.
     let own = real_in_flight(NR_CLONE, &[keep, 0, 0, args[3], 0, sequence], false);
@@ -185,9 +186,9 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
     let shown = match first {
         Some(_) => crate::log::get_ahead(b) as i64,
         // Its predecessor's child, or if there was none, its own.
-        None => promotion::given(b, row, &frame.args(), call::CONFIRMED).unwrap_or_else(|| {
+        None => promotion::given(b, row, &frame.args(), CONFIRMED).unwrap_or_else(|| {
             let shown = birth.shown(own);
-            call::made(b, row.nr, call::CONFIRMED, shown);
+            call::made(b, row.nr, CONFIRMED, shown);
             shown
         }),
     };
@@ -399,9 +400,9 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
 fn expect_wait(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(u64, u32)> {
     let a = frame.args();
     let shown = [a[0], a[1], a[2], a[3], 0, 0];
-    let ours = compare::call(kind::CALL, row.nr, digest, &shown);
+    let ours = event::call(kind::CALL, row.nr, digest, &shown);
     loop {
-        let note = begin_record(b, frame)?;
+        let note = raise::begin_record(b, frame)?;
         let at = b.pos - 1;
         if !same_kind(at, note, word(kind::VALUE, 0, row.nr, 0), ours) {
             continue;

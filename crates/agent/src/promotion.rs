@@ -115,7 +115,7 @@ pub fn has_taken_over() -> bool {
 #[cold]
 #[inline(never)]
 pub fn torn_record(b: Here) -> ! {
-    crate::stop::diverged_for_good(why::KIND, b.pos, [0; 8])
+    crate::diverge::diverged_for_good(why::KIND, b.pos, [0; 8])
 }
 
 /// The call that the former leader has made in this thread's place, and that is not in the log: its
@@ -140,7 +140,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
         let theirs = geryon_abi::table::row(b.given_nr as u64);
         if theirs.is_none_or(|r| changes(r, &[0; 6], b.given_result as i64)) {
             // Something that cannot be undone.
-            crate::stop::diverged_for_good(why::DIGEST, b.pos, ours);
+            crate::diverge::diverged_for_good(why::DIGEST, b.pos, ours);
         }
         b.given.store(0, Ordering::Release);
         return None;
@@ -149,16 +149,16 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     marshal::inherit(row, args, result);
     if let Some(at) = outcome::spoilt(b.given_written) {
         if !crate::undo::write_again(row.nr, args, result, at) {
-            crate::stop::diverged_for_good(why::DAMAGED, b.pos, ours);
+            crate::diverge::diverged_for_good(why::DAMAGED, b.pos, ours);
         }
     } else if b.given_written != 0
         && b.given_written != marshal::written(row, args, result, &marshal::Before::UNLIMITED)
     {
         // The former leader was lost because this has changed in its memory. A call that only looks is made
         // again as it is.
-        let looks = digest != crate::call::CONFIRMED && !changes(row, args, result);
+        let looks = digest != crate::digest::CONFIRMED && !changes(row, args, result);
         if !looks && !crate::undo::give_back(row.nr, args[0], result) {
-            crate::stop::diverged_for_good(why::DAMAGED, b.pos, ours);
+            crate::diverge::diverged_for_good(why::DAMAGED, b.pos, ours);
         }
         b.given.store(0, Ordering::Release);
         return None;
@@ -173,7 +173,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     announce(wait::KERNEL, row.nr as u64, 0);
     // (A reader may keep it waiting: a copy of this thread begins the call anew, as a follower.)
     let copies =
-        digest == crate::call::CONFIRMED && b.pos == b.call_start + crate::call::BEGIN_WORDS;
+        digest == crate::digest::CONFIRMED && b.pos == b.call_start + crate::call::BEGIN_WORDS;
     b.repeatable = if copies {
         repeat::CALL
     } else {
@@ -221,8 +221,8 @@ pub fn complete_record(
         && b.given_written != marshal::written(row, args, result, &marshal::Before::UNLIMITED)
         && !crate::undo::read_again(row.nr, args, result)
     {
-        let ours = crate::compare::call(geryon_abi::record::kind_of(first), row.nr, 0, args);
-        crate::stop::diverged_for_good(why::DAMAGED, payload, ours);
+        let ours = crate::event::call(geryon_abi::record::kind_of(first), row.nr, 0, args);
+        crate::diverge::diverged_for_good(why::DAMAGED, payload, ours);
     }
     accept(b, flight::LOGGING);
     b.pos = payload;

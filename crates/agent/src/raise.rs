@@ -2,7 +2,7 @@
 //! in the thread's block; the leader's thread logs them at its next safe point (the start or
 //! the end of a call), and every replica's thread has its monitor-made delivery there.
 
-use crate::call::{after, begin_record};
+use crate::call::after;
 use crate::compare::same_kind;
 use crate::gate::{guarded, real, rpc, rpc_on_user_stack};
 use crate::log::{get, publish, put, remember};
@@ -11,7 +11,7 @@ use crate::stop::broken;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{Interruption, MAX_INTERRUPTIONS, MAX_PENDING, Siginfo, rpc as number};
-use geryon_abi::record::{detail_of, kind, word};
+use geryon_abi::record::{detail_of, kind, kind_of, word};
 use geryon_abi::row::Row;
 
 const NR_RT_SIGACTION: u64 = 13;
@@ -24,6 +24,17 @@ const SA_RESTART: u64 = 0x1000_0000;
 #[inline(always)]
 pub fn pending(b: Here) -> bool {
     b.pending_count.load(Ordering::Acquire) != 0
+}
+
+/// The first word of what this thread is about to do, after signals that come first. None when
+/// this replica leads by now.
+pub fn begin_record(b: Here, frame: &mut Frame) -> Option<u64> {
+    let first = crate::log::first(b)?;
+    if kind_of(first) == kind::SIGNAL {
+        follow_signal_before(b, first, frame);
+    }
+    remember(b, first);
+    Some(first)
 }
 
 /// Leader, at the start of a call: if a signal waits, log it and let its handler run; the

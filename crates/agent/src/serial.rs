@@ -7,10 +7,11 @@
 //! The record TURN says which turn this is, and whose it was before, up to which position of that
 //! thread's ring. A follower's thread takes the turn when the one before has come to that position.
 
-use crate::compare::plain;
+use crate::diverge::diverged;
+use crate::event::plain;
 use crate::log::{append, get, is_cut, publish, put, remember, rewind, word_at};
 use crate::state::{Here, block, block_anew, block_at, leads, private};
-use crate::stop::{broken, diverged};
+use crate::stop::broken;
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

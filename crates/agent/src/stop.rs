@@ -1,43 +1,7 @@
-//! Divergence: tell the monitor, and never go on.
+//! Ends and words for the user.
 
 use crate::gate::rpc;
-use crate::log::word_at;
-use crate::state::block;
-use geryon_abi::layout::{Report, rpc as number};
-
-/// This replica differs from the log at the record that starts at `pos`. It returns when that record
-/// was the mistake of a leader that is gone: the log ends there, and the caller looks again.
-pub fn diverged(why: u32, pos: u64, ours: [u64; 8]) {
-    let b = block();
-    let mut theirs = [0; 8];
-    for (i, w) in theirs.iter_mut().enumerate() {
-        *w = word_at(b, pos + i as u64);
-    }
-    let report = Report {
-        why,
-        slot: b.slot,
-        pos,
-        theirs,
-        ours,
-        frame: b.frame,
-        pc: 0,
-    };
-    b.waiting.store(
-        geryon_abi::layout::wait::DIVERGED,
-        core::sync::atomic::Ordering::Relaxed,
-    );
-    rpc(number::DIVERGENCE, &report as *const Report as u64, 0, 0);
-    crate::wait::announce_end();
-    crate::log::rewind(b, pos);
-}
-
-/// The same where there is no way back: something was done already.
-#[cold]
-pub fn diverged_for_good(why: u32, pos: u64, ours: [u64; 8]) -> ! {
-    loop {
-        diverged(why, pos, ours);
-    }
-}
+use geryon_abi::layout::rpc as number;
 
 /// This replica contradicts itself: it is broken, and crashes before anybody sees more of it.
 #[cold]

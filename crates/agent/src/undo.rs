@@ -60,7 +60,7 @@ fn keep(mut b: Here, k: u8, nr: u16, first: u64, digest: Option<u64>, result: i6
         result,
         first,
         was: b.was_before,
-        digest: digest.unwrap_or(crate::call::CONFIRMED),
+        digest: digest.unwrap_or(crate::digest::CONFIRMED),
         nr: nr as u32,
         confirmed: (k == kind::END) as u32,
     };

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::text::{ParseError, number, wrong};
+use crate::parse::{ParseError, number, wrong};
 
 /// A name has so many bytes at most.
 const NAME_BYTES: usize = 64;

@@ -1,11 +1,11 @@
 //! Instructions whose value is an input: rdtsc, rdtscp, rdrand, rdseed. The leader's value is
 //! logged, whatever the processor would say here.
 
-use crate::compare::plain;
+use crate::diverge::diverged;
+use crate::event::plain;
 use crate::gate::real;
 use crate::log::{first, get, publish, put, remember, verified};
 use crate::state::{block, leads, private};
-use crate::stop::diverged;
 use crate::wait::intend;
 use crate::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;

@@ -6,7 +6,8 @@
 mod pieces;
 mod pipe;
 
-use super::{CONFIRMED, is_unchanged};
+use super::is_unchanged;
+use crate::digest::CONFIRMED;
 use crate::gate::real_blocking;
 use crate::raise;
 use crate::state::{Here, block_anew, private};

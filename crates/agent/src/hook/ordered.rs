@@ -3,11 +3,11 @@
 
 use super::mutex::prepare_owned;
 use crate::clock::{Slot, advance, await_tick, of_address};
+use crate::diverge::diverged;
 use crate::gate::on_user_stack;
 use crate::log::{get_first, publish, put, remember, verified};
 use crate::raise;
 use crate::state::{Here, block, leads, private};
-use crate::stop::diverged;
 use crate::wait::intend;
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::hooks as id;

@@ -3,12 +3,13 @@
 use super::slot::{await_free, is_free};
 use super::{ALIVE, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, HIGH, store_tid};
 use crate::clock::LIFE;
-use crate::compare::{expect_plain, plain};
+use crate::compare::expect_plain;
+use crate::diverge::{diverged, diverged_for_good};
+use crate::event::plain;
 use crate::gate::{clone_thread, real};
 use crate::log::{get, publish, put, remember};
 use crate::raise;
 use crate::state::{Here, block, block_at, leads, private};
-use crate::stop::{diverged, diverged_for_good};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{

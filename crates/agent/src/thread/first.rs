@@ -1,7 +1,8 @@
 //! A thread's first steps, on its agent stack: its stream, the id that the program sees, its turn.
 
 use super::{CLONE_CHILD_SETTID, store_tid};
-use crate::compare::{plain, same_kind};
+use crate::compare::same_kind;
+use crate::event::plain;
 use crate::gate::{real, rpc};
 use crate::log::{get_first, publish, put, remember, resume_stream};
 use crate::promotion::has_taken_over;

@@ -2,10 +2,11 @@
 //! wait until theirs is free.
 
 use crate::clock::LIFE;
-use crate::compare::{expect_plain, plain};
+use crate::compare::expect_plain;
+use crate::diverge::diverged;
+use crate::event::plain;
 use crate::log::{get, publish, put, remember};
 use crate::state::{block, block_at, leads};
-use crate::stop::diverged;
 use crate::wait::Patience;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
