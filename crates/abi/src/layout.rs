@@ -7,6 +7,7 @@
 
 pub mod flight;
 mod note;
+pub mod object;
 pub mod outdated;
 pub mod promotion;
 pub mod repeat;

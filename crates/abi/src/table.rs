@@ -49,6 +49,7 @@ macro_rules! commands {
 }
 
 mod commands;
+pub mod content;
 mod descriptors;
 mod files;
 mod ioctl;

@@ -427,6 +427,7 @@ pub fn complete(
     result: i64,
     before: &Before,
 ) {
+    crate::shared::mirror(row.nr, &frame.args(), result);
     point!(SignalBehindCall);
     let mut detail = 0;
     let mut shown = result;

@@ -29,6 +29,7 @@ pub mod raise;
 pub mod reap;
 pub mod sabotage;
 pub mod serial;
+pub mod shared;
 pub mod state;
 pub mod stop;
 pub mod thread;

@@ -5,10 +5,12 @@ use crate::call;
 use crate::clock::MEMORY;
 use crate::compare::expect;
 use crate::diverge::diverged_for_good;
+use crate::event;
 use crate::gate::{real, real_in_flight, rpc};
-use crate::log::{append, publish, remember, word_at};
+use crate::log::{append, get, publish, remember, word_at};
 use crate::marshal;
 use crate::raise;
+use crate::shared;
 use crate::state::{Here, block, header, leads, private};
 use crate::stop::{broken, refused};
 use crate::wait::{Patience, announce, announce_end};
@@ -17,7 +19,7 @@ use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{MAX_REPLICAS, outdated, rpc as number, touches_reserved, wait, why};
 use geryon_abi::outcome;
-use geryon_abi::record::{kind, low_of, word};
+use geryon_abi::record::{detail_of, kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
 
 const NR_MMAP: u64 = 9;
@@ -26,16 +28,14 @@ const NR_MREMAP: u64 = 25;
 const NR_CLOSE: u64 = 3;
 const NR_PIDFD_OPEN: u64 = 434;
 const NR_PIDFD_GETFD: u64 = 438;
-const MAP_SHARED: u64 = 1;
-const MAP_TYPE: u64 = 0xf;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
-const PROT_WRITE: u64 = 2;
 const PROT_EXEC: u64 = 4;
 const MREMAP_MAYMOVE: u64 = 1;
 const MREMAP_FIXED: u64 = 2;
-const ENODEV: i64 = -19;
+/// Detail of a record: followers map an object of their own, which the word behind the result names.
+const OF_OBJECT: u8 = 1;
 const EINVAL: i64 = -22;
 
 /// mmap, munmap, mremap, brk.
@@ -52,17 +52,24 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     if nr == NR_BRK && private().env_injected != 0 {
         remove_injected_env();
     }
+    let shares = uses_file(nr, &args) && shared::may_share(args[3]);
+    if shares {
+        // All have come here when the file is copied for those that follow.
+        call::rendezvous(frame, row.nr, digest, args);
+    }
     let followed = if leads() {
         None
     } else {
         follow(b, frame, row, digest)
     };
     let result = followed.unwrap_or_else(|| {
-        raise::lead_signal_before(b, frame);
+        if !shares {
+            raise::lead_signal_before(b, frame);
+        }
         lead(b, row, args, digest)
     });
-    if nr == NR_MMAP && !failed(result) && args[2] & PROT_EXEC != 0 && args[3] & MAP_ANONYMOUS == 0
-    {
+    // (What is written into a shared mapping would be written into the file: code there is not rewritten.)
+    if uses_file(nr, &args) && !shares && !failed(result) && args[2] & PROT_EXEC != 0 {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
     frame.rax = result as u64;
@@ -74,26 +81,30 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     }
     let nr = row.nr as u64;
     let tick = MEMORY.enter(b.this);
-    let result = if shared_writable_file(nr, &args) {
-        if !shared_writable_file(black_box(nr), black_box(&args)) {
-            broken();
-        }
-        refused(nr, 1);
-        ENODEV
+    let object = match uses_file(nr, &args) {
+        true => shared::ask(&args),
+        false => 0,
+    };
+    let result = if object < 0 {
+        object
     } else {
         call::check_asked(row, &args);
         b.flight_nr = row.nr as u32;
         real_in_flight(call::number_of(row), &args, true);
         noted(b)
     };
-    let first = word(kind::MEMORY, 0, row.nr, tick);
+    let detail = if object > 0 { OF_OBJECT } else { 0 };
+    let first = word(kind::MEMORY, detail, row.nr, tick);
     let start = *black_box(&b.pos);
     point!(MemoryUnlogged);
     append(b, [first, digest, result as u64]);
+    if object > 0 {
+        append(b, [seal(first, object as u32, result as u64)]);
+    }
     // (All will believe what is logged, and registers hold it on the way there.)
-    let meant = word(kind::MEMORY, 0, row.nr, MEMORY.now());
+    let meant = word(kind::MEMORY, detail, row.nr, MEMORY.now());
     let in_log = word_at(b, start + 2) as i64;
-    if word_at(b, start) != meant || (result != ENODEV && in_log != noted(b)) {
+    if word_at(b, start) != meant || (object >= 0 && in_log != noted(b)) {
         broken();
     }
     let result = in_log;
@@ -105,6 +116,10 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     point!(MemoryUnticked);
     MEMORY.tick();
     MEMORY.leave();
+    if object > 0 {
+        // From here on the monitor finds in each replica who maps what.
+        await_file_maps();
+    }
     result
 }
 
@@ -123,6 +138,15 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
     loop {
         let (first, [result]) = expect(b, frame, kind::MEMORY, row.nr, digest, &args)?;
         let start = b.pos - 3;
+        let mut object = 0;
+        if detail_of(first) == OF_OBJECT {
+            let named = unseal(first, get(b), result);
+            let Some(named) = named else {
+                crate::diverge::diverged(why::DAMAGED, start, event::plain(first));
+                continue;
+            };
+            object = named;
+        }
         let result = result as i64;
         crate::log::verified(b);
         let tick = low_of(first);
@@ -130,7 +154,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
             continue;
         }
         if !failed(result) {
-            let own = point!(RepeatFails, repeat(nr, args, result));
+            let own = point!(RepeatFails, repeat(nr, args, result, object));
             if own != result {
                 diverged_for_good(
                     why::LOCAL,
@@ -182,19 +206,15 @@ fn uses_file(nr: u64, args: &[u64; 6]) -> bool {
     nr == NR_MMAP && args[3] & MAP_ANONYMOUS == 0
 }
 
-fn shared_writable_file(nr: u64, args: &[u64; 6]) -> bool {
-    uses_file(nr, args)
-        && args[3] & MAP_TYPE & MAP_SHARED != 0
-        && args[2] & PROT_WRITE != 0
-        && private().replicas > 1
-}
-
 /// Follower: the same call, at the leader's address.
-fn repeat(nr: u64, mut a: [u64; 6], result: i64) -> i64 {
+fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
     match nr {
         NR_MMAP => {
             a[0] = result as u64;
             a[3] = (a[3] & !MAP_FIXED_NOREPLACE) | MAP_FIXED;
+            if object != 0 {
+                return shared::map(a, object);
+            }
             let file = uses_file(nr, &a);
             if file && private().shares_files == 0 {
                 let fd = fetch(a[4]);

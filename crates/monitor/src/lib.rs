@@ -19,6 +19,7 @@ mod report;
 mod run;
 mod segment;
 mod setup;
+mod shared;
 mod signals;
 mod state;
 mod takeover;

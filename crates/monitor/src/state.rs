@@ -15,6 +15,7 @@ use crate::journal::Journal;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::{Dead, Unsharing, Wanted};
+use crate::shared::Shared;
 use crate::takeover::Ended;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
@@ -74,6 +75,8 @@ pub struct Monitor {
     pub cores: Cores,
     /// Copies whose memory is being made their own, by the thread that does it.
     pub unsharing: HashMap<Pid, Unsharing>,
+    /// Files that the program maps to be shared and writable.
+    pub shared: Shared,
     /// Time stamp counter ticks in 2^20 ns.
     pub tsc_mult: u64,
     /// The watchdog's memory.

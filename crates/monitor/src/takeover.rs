@@ -110,6 +110,12 @@ impl Monitor {
             // What they had to say was that it is lost.
             return;
         }
+        if self.shares_files() {
+            return self.give_up(
+                "stopped: the lost leader has mapped files to be shared and writable, and nobody can \
+                 lead in its place; run the program again",
+            );
+        }
         let Some(successor) = self.successor(replica) else {
             return self.give_up("stopped: nobody is left who could lead");
         };

@@ -119,6 +119,8 @@ impl Monitor {
             self.next_group += 1;
             let words = self.options.ring_words();
             let segment = Segment::new(words, n as u32, alive, leader as u32, self.taken_over)?;
+            let shared = &segment.header().shared;
+            shared.store(self.shared.bits(), Ordering::SeqCst);
             self.groups
                 .insert(id, Group::new(segment, n, leader, areas));
         }

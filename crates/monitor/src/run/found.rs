@@ -121,6 +121,8 @@ impl Monitor {
     /// The group is complete: its members may go.
     fn open(&mut self, id: GroupId, group: Group) -> Result<()> {
         let members: Vec<(usize, Pid)> = group.living().collect();
+        let shared = &group.segment.header().shared;
+        shared.store(self.shared.bits(), Ordering::SeqCst);
         self.groups.insert(id, group);
         for (_, p) in members {
             self.arm(p);

@@ -82,6 +82,12 @@ impl Monitor {
                 self.sleepers_are_outdated(regs.rdi);
                 0
             }
+            rpc::SHARE => self.share(pid, regs.rdi, regs.rsi),
+            rpc::OBJECT => self.object_path(pid, regs.rdi, regs.rsi)?,
+            rpc::WROTE => {
+                self.wrote(pid, regs.rdi, regs.rsi, regs.rdx);
+                0
+            }
             rpc::MESSAGE => {
                 self.on_message(pid, &regs);
                 0

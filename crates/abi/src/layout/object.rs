@@ -1,0 +1,10 @@
+//! Files that a program maps to be shared and writable: the leader maps the file, and each follower an
+//! object of its replica's own in its place.
+
+/// In an object's number: it is opened to be read only, as the leader's descriptor was.
+pub const READ_ONLY: u32 = 1 << 31;
+
+/// What stands in [`super::Header::shared`] for an inode.
+pub const fn bit(inode: u64) -> u64 {
+    1 << (inode.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
+}
