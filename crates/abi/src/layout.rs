@@ -5,6 +5,7 @@
 //! programs (0x55..), nor to mappings (0x7f..), nor to non-PIE images; a program that asks
 //! for it by a fixed address is refused.
 
+pub mod commons;
 pub mod flight;
 mod note;
 pub mod object;
@@ -149,6 +150,12 @@ pub struct Private {
     pub refused_shown: AtomicU32,
     /// See [`owes`].
     pub owes: AtomicU32,
+    /// 1: the process takes turns with all others of its replica that share memory ([`commons`]).
+    pub joined: AtomicU32,
+    /// Its row there.
+    pub row: u32,
+    /// 1: it has memory that its children will share.
+    pub inherits: u32,
 }
 
 /// Values of [`Block::vforked`].

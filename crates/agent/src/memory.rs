@@ -10,7 +10,7 @@ use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{append, get, publish, remember, word_at};
 use crate::marshal;
 use crate::raise;
-use crate::shared;
+use crate::shared::{self, is_shared};
 use crate::state::{Here, block, header, leads, private};
 use crate::stop::{broken, refused};
 use crate::wait::{Patience, announce, announce_end};
@@ -52,7 +52,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     if nr == NR_BRK && private().env_injected != 0 {
         remove_injected_env();
     }
-    let shares = uses_file(nr, &args) && shared::may_share(args[3]);
+    let shares = uses_file(nr, &args) && private().replicas > 1 && is_shared(args[3]);
     if shares {
         // All have come here when the file is copied for those that follow.
         call::rendezvous(frame, row.nr, digest, args);
@@ -62,7 +62,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     } else {
         follow(b, frame, row, digest)
     };
-    let result = followed.unwrap_or_else(|| {
+    let (result, of_object) = followed.unwrap_or_else(|| {
         if !shares {
             raise::lead_signal_before(b, frame);
         }
@@ -72,10 +72,17 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     if uses_file(nr, &args) && !shares && !failed(result) && args[2] & PROT_EXEC != 0 {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
+    if nr == NR_MMAP && !failed(result) && is_shared(args[3]) && args[3] & MAP_ANONYMOUS != 0 {
+        private().inherits = 1;
+    }
+    if of_object && !failed(result) {
+        crate::serial::join();
+    }
     frame.rax = result as u64;
 }
 
-fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
+/// The result, and whether followers have an object of their own.
+fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
     if !leads() {
         broken();
     }
@@ -120,7 +127,7 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         // From here on the monitor finds in each replica who maps what.
         await_file_maps();
     }
-    result
+    (result, object > 0)
 }
 
 /// What the gate has noted of the call just made.
@@ -132,7 +139,7 @@ fn noted(b: Here) -> i64 {
 }
 
 /// None when this replica leads by now.
-fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
+fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(i64, bool)> {
     let args = frame.args();
     let nr = row.nr as u64;
     loop {
@@ -181,7 +188,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
         }
         point!(MemoryRepeated);
         MEMORY.turn_done(tick);
-        return Some(result);
+        return Some((result, object != 0));
     }
 }
 

@@ -130,6 +130,9 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
         NR_CLONE => args[0],
         _ => SIGCHLD,
     };
+    if private().inherits != 0 {
+        crate::serial::join();
+    }
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
@@ -269,6 +272,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
             die();
         }
     }
+    crate::serial::born(block());
     point!(ChildUnmapped);
     const AT_FDCWD: u64 = -100i64 as u64;
     const O_RDWR_CLOEXEC: u64 = 0o2 | 0o2_000_000;
@@ -311,6 +315,9 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     if is_clone && frame.rsi != 0 {
         frame.rsp = frame.rsi;
     }
+    if crate::serial::is_joined() {
+        crate::thread::first_turn();
+    }
     frame.rax = 0;
 }
 
@@ -349,6 +356,12 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     }
     if !leads() {
         crate::log::tell_tail(block());
+    }
+    if crate::serial::is_joined() && crate::serial::active() {
+        match leads() {
+            true => crate::serial::release(block()),
+            false => crate::serial::pause(block()),
+        }
     }
     point!(ExitConfirmed);
     real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);

@@ -7,7 +7,7 @@
 //! they have come there when the monitor changes their objects, right behind the call and before it is logged.
 
 use crate::gate::{real, rpc};
-use crate::state::{header, private};
+use crate::state::{header, leads, private};
 use crate::undo::offset_of;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI64, Ordering};
@@ -27,19 +27,19 @@ const O_RDWR: u64 = 2;
 const O_CLOEXEC: u64 = 0o2_000_000;
 const EINTR: i64 = -4;
 
-/// Does each replica have its own of what this call maps? (Of a file: the caller has seen to that.) All
-/// have to say the same before the leader knows what kind of file it is.
-pub fn may_share(flags: u64) -> bool {
+/// Is what mmap maps with these flags to be shared? (All have to say the same, before the leader knows what
+/// kind of file it is.)
+pub fn is_shared(flags: u64) -> bool {
     const TYPE: u64 = 0xf;
     const SHARED: u64 = 1;
     const VALIDATED: u64 = 3;
-    private().replicas > 1 && matches!(flags & TYPE, SHARED | VALIDATED)
+    matches!(flags & TYPE, SHARED | VALIDATED)
 }
 
 /// Leader, about to map a file: which object is it for the others? 0: the file itself; negative: an errno.
 pub fn ask(args: &[u64; 6]) -> i64 {
     let fd = args[4];
-    if private().replicas == 1 || (!may_share(args[3]) && !is_known(fd)) {
+    if private().replicas == 1 || (!is_shared(args[3]) && !is_known(fd)) {
         return 0;
     }
     rpc(number::SHARE, fd as u32 as u64, args[3], args[1])
@@ -109,10 +109,20 @@ pub fn map(a: [u64; 6], object: u32) -> i64 {
         0 => O_RDWR | O_CLOEXEC,
         _ => O_CLOEXEC,
     };
-    if private().shares_files == 0 {
-        return open_and_map(&path, flags, a);
+    map_with(&path, flags, a)
+}
+
+/// Map what the monitor has named, for reading and writing.
+pub fn map_path(path: &[u8; 64], a: [u64; 6]) -> i64 {
+    map_with(path, O_RDWR | O_CLOEXEC, a)
+}
+
+fn map_with(path: &[u8; 64], flags: u64, a: [u64; 6]) -> i64 {
+    // A forked process that follows has no descriptors, and nobody counts its own.
+    if private().shares_files == 0 && !leads() {
+        return open_and_map(path, flags, a);
     }
-    beside(&path, flags, a)
+    beside(path, flags, a)
 }
 
 fn open_and_map(path: &[u8; 64], flags: u64, a: [u64; 6]) -> i64 {

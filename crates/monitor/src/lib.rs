@@ -5,6 +5,7 @@ mod block;
 mod budget;
 mod checkpoint;
 mod code;
+mod commons;
 mod cores;
 mod image;
 mod inject;

@@ -88,6 +88,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         dead: Vec::new(),
         budget: Budget::new(options.max_replacements),
         cores: Cores::new(seats),
+        commons: HashMap::new(),
         shared: crate::shared::Shared::default(),
         unsharing: HashMap::new(),
         tsc_mult: tsc::mult(),

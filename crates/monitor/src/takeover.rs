@@ -256,6 +256,10 @@ impl Monitor {
                 return;
             }
         }
+        let replays = |g: &Group| g.takeover.as_ref().is_some_and(|t| t.stage != Stage::Asked);
+        if self.taken_over && !self.groups.values().any(replays) {
+            self.open_commons();
+        }
     }
 
     /// One step; true when it is over.

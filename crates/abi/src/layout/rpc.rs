@@ -52,5 +52,8 @@ pub const SHARE: u64 = BASE + 19;
 pub const OBJECT: u64 = BASE + 20;
 /// The leader has changed a file by a call: (descriptor or all ones, first byte, how many).
 pub const WROTE: u64 = BASE + 21;
+/// Where a process finds what it has in common with others of its replica: (where to write the path, or 0);
+/// answers its row there.
+pub const COMMONS: u64 = BASE + 22;
 /// One past the last.
-pub const END: u64 = BASE + 22;
+pub const END: u64 = BASE + 23;

@@ -6,6 +6,7 @@ use crate::maps::AddressSpace;
 use crate::state::{Group, GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
+use geryon_abi::layout::commons::COMMONS_BASE;
 use geryon_abi::layout::{block_address, touches_reserved};
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, RemoteMemory, Stopped, points, settle_forked};
@@ -484,5 +485,5 @@ fn shared_memory(pid: Pid) -> Result<bool> {
     Ok(AddressSpace::open(pid)?
         .shared_writable()?
         .iter()
-        .any(|(start, len)| !touches_reserved(*start, *len)))
+        .any(|(start, len)| *start == COMMONS_BASE || !touches_reserved(*start, *len)))
 }

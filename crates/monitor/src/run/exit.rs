@@ -39,6 +39,9 @@ impl Monitor {
             None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
         }
+        if let Some(g) = p.group.filter(|_| p.guest.is_none()) {
+            self.left_common(g, p.replica);
+        }
         if let Some((id, _)) = p.parent {
             self.fewer_children(id);
         }

@@ -82,6 +82,7 @@ impl Monitor {
                 self.sleepers_are_outdated(regs.rdi);
                 0
             }
+            rpc::COMMONS => self.common(pid, regs.rdi)?,
             rpc::SHARE => self.share(pid, regs.rdi, regs.rsi),
             rpc::OBJECT => self.object_path(pid, regs.rdi, regs.rsi)?,
             rpc::WROTE => {
