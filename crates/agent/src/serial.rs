@@ -18,7 +18,7 @@ use crate::wait::{Patience, announce, announce_end, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use geryon_abi::layout::commons::{
     self, COMMONS_BASE, COMMONS_BYTES, Commons, PLACES, Place, Turns,
-    turn::{FREE, OFFERED, SHUT, TAKEN},
+    turn::{self, FREE, OFFERED, SHUT, TAKEN},
 };
 use geryon_abi::layout::{MAX_THREADS, repeat, rpc as number, wait, why};
 use geryon_abi::record::{kind, seal, unseal, word};
@@ -155,6 +155,16 @@ pub fn begin(b: Here) {
     OWN.number.store(0, Ordering::Relaxed);
 }
 
+/// The turn when this thread has it. Among processes it says who that is: between the two stores that
+/// say so one after the other, whoever had it before would believe that it still has.
+fn taken_by(b: Here) -> u32 {
+    if is_joined() {
+        turn::taken_by(name_of(b))
+    } else {
+        TAKEN
+    }
+}
+
 /// Leader: has the thread the turn? Among processes the common word says so.
 fn holds(b: Here) -> bool {
     if !is_joined() {
@@ -166,7 +176,7 @@ fn holds(b: Here) -> bool {
         pause(b);
         sleep_there(t, &raw const t.turn as u64, SHUT, LOOK_NS);
     }
-    t.turn.load(Ordering::SeqCst) == TAKEN && t.owner.load(Ordering::SeqCst) == name_of(b)
+    t.turn.load(Ordering::SeqCst) == taken_by(b)
 }
 
 /// Leader: about to block; let others run.
@@ -221,7 +231,7 @@ pub fn acquire(b: Here) {
         let may = now == FREE || (now == OFFERED && (!mine || !others));
         if may
             && t.turn
-                .compare_exchange(now, TAKEN, Ordering::SeqCst, Ordering::SeqCst)
+                .compare_exchange(now, taken_by(b), Ordering::SeqCst, Ordering::SeqCst)
                 .is_ok()
         {
             break;
@@ -272,8 +282,7 @@ pub fn acquire(b: Here) {
 /// Leader: was this thread the last one to have the turn, and has it been nowhere since?
 fn was_last(b: Here) -> bool {
     let t = turns();
-    t.last.load(Ordering::SeqCst) == name_of(b) as u64
-        && t.last_pos.load(Ordering::SeqCst) == b.pos
+    t.last.load(Ordering::SeqCst) == name_of(b) as u64 && t.last_pos.load(Ordering::SeqCst) == b.pos
 }
 
 /// Leader: does the log's last record say whose the turn was, and which one this is? Registers have held

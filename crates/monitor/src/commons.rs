@@ -45,8 +45,10 @@ impl Common {
             base: base.cast(),
         };
         let t = &new.get().turns;
-        t.turn
-            .store(if leads { turn::FREE } else { turn::SHUT }, Ordering::SeqCst);
+        t.turn.store(
+            if leads { turn::FREE } else { turn::SHUT },
+            Ordering::SeqCst,
+        );
         t.owner.store(NOBODY, Ordering::SeqCst);
         t.last.store(u64::from(NOBODY), Ordering::SeqCst);
         Ok(new)
@@ -88,9 +90,9 @@ impl Common {
     fn row_ends(&self, row: usize) {
         self.set_row(row, GONE);
         let t = &self.get().turns;
-        let owner = t.owner.load(Ordering::SeqCst);
-        let had = place_of(owner).is_some_and(|(r, _)| r == row);
-        if had && t.turn.load(Ordering::SeqCst) == turn::TAKEN {
+        let holder = turn::holder(t.turn.load(Ordering::SeqCst));
+        let holder = holder.filter(|h| place_of(*h).is_some_and(|(r, _)| r == row));
+        if let Some(owner) = holder {
             t.last.store(u64::from(owner), Ordering::SeqCst);
             t.last_pos.store(GONE, Ordering::SeqCst);
             t.turn.store(turn::FREE, Ordering::SeqCst);
@@ -179,7 +181,11 @@ impl Monitor {
             c.get().released[row][slot].load(Ordering::SeqCst)
         });
         t.last_pos.store(pos, Ordering::SeqCst);
-        let now = if lives { turn::TAKEN } else { turn::FREE };
+        let now = if lives {
+            turn::taken_by(owner)
+        } else {
+            turn::FREE
+        };
         t.turn.store(now, Ordering::SeqCst);
         c.wake();
     }

@@ -15,12 +15,26 @@ pub const COMMONS_BYTES: u64 = (size_of::<Commons>() as u64 + 0xfff) & !0xfff;
 pub mod turn {
     /// The turn is free.
     pub const FREE: u32 = 0;
-    /// Somebody has it.
+    /// Somebody has it. (Of processes: and the bits above say who.)
     pub const TAKEN: u32 = 1;
     /// Free, but not for who had it last: others were waiting.
     pub const OFFERED: u32 = 2;
     /// The replica follows, or has not replayed all that its former leader has logged: nobody may take it.
     pub const SHUT: u32 = 3;
+
+    /// This thread of a process has it.
+    pub const fn taken_by(name: u32) -> u32 {
+        name << 2 | TAKEN
+    }
+
+    /// Who has it, if anybody.
+    pub const fn holder(turn: u32) -> Option<u32> {
+        if turn & 3 == TAKEN {
+            Some(turn >> 2)
+        } else {
+            None
+        }
+    }
 }
 
 /// No thread.
