@@ -1,5 +1,4 @@
 // build:
-// refused: mmap
 // deterministic
 // Proves: a writable shared file mapping reaches the file (once), and is seen
 // by read and by a forked child.

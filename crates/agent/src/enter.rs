@@ -21,6 +21,8 @@ pub mod nr {
     pub const MMAP: u64 = 9;
     pub const MUNMAP: u64 = 11;
     pub const BRK: u64 = 12;
+    pub const SHMAT: u64 = 30;
+    pub const SHMDT: u64 = 67;
     pub const RT_SIGPROCMASK: u64 = 14;
     pub const RT_SIGRETURN: u64 = 15;
     pub const MREMAP: u64 = 25;
@@ -116,7 +118,9 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::SIGALTSTACK => sigaltstack(frame),
         nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
         nr::ARCH_PRCTL => arch_prctl(frame),
-        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
+        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP | nr::SHMAT | nr::SHMDT => {
+            memory::ordered(frame, row)
+        }
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
         nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
         _ => by_class(frame, row),

@@ -25,6 +25,8 @@ use geryon_abi::row::Row;
 const NR_MMAP: u64 = 9;
 const NR_BRK: u64 = 12;
 const NR_MREMAP: u64 = 25;
+const NR_SHMAT: u64 = crate::enter::nr::SHMAT;
+const NR_SHMDT: u64 = crate::enter::nr::SHMDT;
 const NR_CLOSE: u64 = 3;
 const NR_PIDFD_OPEN: u64 = 434;
 const NR_PIDFD_GETFD: u64 = 438;
@@ -52,7 +54,8 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     if nr == NR_BRK && private().env_injected != 0 {
         remove_injected_env();
     }
-    let shares = uses_file(nr, &args) && private().replicas > 1 && is_shared(args[3]);
+    let is_mapped = uses_file(nr, &args) && is_shared(args[3]);
+    let shares = private().replicas > 1 && (is_mapped || nr == NR_SHMAT);
     if shares {
         // All have come here when the file is copied for those that follow.
         call::rendezvous(frame, row.nr, digest, args);
@@ -92,14 +95,21 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
         true => shared::ask(&args),
         false => 0,
     };
-    let result = if object < 0 {
-        object
-    } else {
+    let mut object = object;
+    let mut result = object;
+    if object >= 0 {
         call::check_asked(row, &args);
         b.flight_nr = row.nr as u32;
         real_in_flight(call::number_of(row), &args, true);
-        noted(b)
-    };
+        result = noted(b);
+    }
+    if nr == NR_SHMAT && !failed(result) {
+        object = shared::ask_segment(&args, result);
+        if object < 0 {
+            real(NR_SHMDT, [result as u64, 0, 0, 0, 0, 0]);
+            result = object;
+        }
+    }
     let detail = if object > 0 { OF_OBJECT } else { 0 };
     let first = word(kind::MEMORY, detail, row.nr, tick);
     let start = *black_box(&b.pos);
@@ -116,7 +126,7 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
     }
     let result = in_log;
     remember(b, first);
-    if uses_file(nr, &args) {
+    if is_awaited(nr, &args) {
         private().file_maps += 1;
     }
     publish(b);
@@ -179,7 +189,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(i64, bo
                 );
             }
         }
-        if uses_file(nr, &args) {
+        if is_awaited(nr, &args) {
             b.publishing.store(1, Ordering::SeqCst);
             let done = &header().open.file_maps[private().replica as usize];
             done.fetch_add(1, Ordering::SeqCst);
@@ -201,12 +211,18 @@ fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
                 || (a[3] & MREMAP_FIXED != 0 && touches_reserved(a[4], a[2]))
         }
         NR_BRK => false,
+        NR_SHMAT => a[1] != 0 && touches_reserved(a[1], 1 << 40),
         _ => touches_reserved(a[0], a[1]),
     }
 }
 
 fn failed(result: i64) -> bool {
     (-4095..0).contains(&result)
+}
+
+/// Does the leader wait, before anything can be gone that is needed for it, until it has been repeated?
+fn is_awaited(nr: u64, args: &[u64; 6]) -> bool {
+    uses_file(nr, args) || nr == NR_SHMAT
 }
 
 fn uses_file(nr: u64, args: &[u64; 6]) -> bool {
@@ -234,6 +250,8 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
             }
             real(nr, a)
         }
+        NR_SHMAT => shared::attach(a, result as u64, object),
+        NR_SHMDT => shared::detach(a[0]),
         NR_MREMAP if result as u64 != a[0] => {
             a[3] = MREMAP_MAYMOVE | MREMAP_FIXED | (a[3] & 4);
             a[4] = result as u64;

@@ -17,10 +17,12 @@ use geryon_abi::table::content::{self, Place};
 const NR_CLOSE: u64 = 3;
 const NR_FSTAT: u64 = 5;
 const NR_MMAP: u64 = 9;
+const NR_MUNMAP: u64 = 11;
 const NR_SIGPROCMASK: u64 = 14;
 const NR_CLONE: u64 = 56;
 const NR_EXIT: u64 = 60;
 const NR_WAIT4: u64 = 61;
+const NR_SHMDT: u64 = crate::enter::nr::SHMDT;
 const NR_OPENAT: u64 = 257;
 const AT_FDCWD: u64 = -100i64 as u64;
 const O_RDWR: u64 = 2;
@@ -43,6 +45,42 @@ pub fn ask(args: &[u64; 6]) -> i64 {
         return 0;
     }
     rpc(number::SHARE, fd as u32 as u64, args[3], args[1])
+}
+
+/// Leader, which has attached a segment: the same.
+pub fn ask_segment(args: &[u64; 6], at: i64) -> i64 {
+    if private().replicas == 1 {
+        return 0;
+    }
+    let id = object::SEGMENT | args[0] as u32 as u64;
+    rpc(number::SHARE, id, args[2], at as u64)
+}
+
+/// Follower: map this replica's own in place of a segment, where the leader has attached it.
+pub fn attach(args: [u64; 6], at: u64, object: u32) -> i64 {
+    const RDONLY: u64 = 0o10_000;
+    const EXEC: u64 = 0o100_000;
+    const FIXED_SHARED: u64 = 0x11;
+    let mut prot = 1;
+    if args[2] & RDONLY == 0 {
+        prot |= 2;
+    }
+    if args[2] & EXEC != 0 {
+        prot |= 4;
+    }
+    map([at, 0, prot, FIXED_SHARED, 0, 0], object)
+}
+
+/// Follower: the segment that is attached there is detached.
+pub fn detach(at: u64) -> i64 {
+    if private().replicas == 1 {
+        return real(NR_SHMDT, [at, 0, 0, 0, 0, 0]);
+    }
+    let length = rpc(number::ATTACHED, at, 0, 0);
+    if length < 0 {
+        return length;
+    }
+    real(NR_MUNMAP, [at, length as u64, 0, 0, 0, 0])
 }
 
 /// May this descriptor's file be one of which each replica has its own?
@@ -99,11 +137,15 @@ fn length_changed() {
 
 /// Follower: map this replica's own object as the leader has mapped the file. `a` are mmap's arguments, with
 /// the address.
-pub fn map(a: [u64; 6], object: u32) -> i64 {
+pub fn map(mut a: [u64; 6], object: u32) -> i64 {
     let mut path = [0u8; 64];
-    let known = rpc(number::OBJECT, object as u64, path.as_mut_ptr() as u64, 0);
-    if known < 0 {
-        return known;
+    let length = rpc(number::OBJECT, object as u64, path.as_mut_ptr() as u64, 0);
+    if length < 0 {
+        return length;
+    }
+    if a[1] == 0 {
+        // All of it, as segments are.
+        a[1] = length as u64;
     }
     let flags = match object & object::READ_ONLY {
         0 => O_RDWR | O_CLOEXEC,

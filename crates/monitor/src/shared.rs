@@ -13,12 +13,16 @@ use crate::segment::fd_path;
 use crate::state::Monitor;
 use anyhow::{Context, Result};
 use geryon_abi::layout::object;
-use geryon_tracee::Pid;
+use geryon_tracee::{Pid, RemoteMemory};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::sync::atomic::Ordering;
 
+/// In place of a device, and with its id of an inode: a segment of System V.
+const SEGMENTS: u64 = 1 << 63;
+/// What objects are called in a process's mappings, with their numbers.
+const OBJECT_NAME: &str = "geryon-object-";
 /// Copied at once.
 const PIECE: usize = 1 << 20;
 
@@ -28,7 +32,8 @@ pub struct Object {
     number: u32,
     /// Device and inode, which nobody else has as long as the file is open here.
     identity: (u64, u64),
-    file: File,
+    /// None of a segment, which only stores change.
+    file: Option<File>,
     /// By replica; none for the leader.
     copies: Vec<Option<File>>,
 }
@@ -112,9 +117,48 @@ impl Monitor {
         i64::from(found | reads)
     }
 
+    /// A leader has attached a segment, see `rpc::SHARE`.
+    pub(crate) fn share_segment(&mut self, pid: Pid, id: u64, flags: u64, at: u64) -> i64 {
+        let identity = (SEGMENTS, SEGMENTS | id);
+        let reads = match flags as i32 & libc::SHM_RDONLY {
+            0 => 0,
+            _ => object::READ_ONLY,
+        };
+        if let Some(o) = self.shared.find(identity) {
+            // Known by another process, or by this one at another address.
+            return i64::from(o.number | reads);
+        }
+        let Some(length) = length_at(pid, at) else {
+            return self.refuse_mapping("the segment was not found");
+        };
+        if let Some(why) = self.cannot_share(identity) {
+            return self.refuse_mapping(why);
+        }
+        let made = self.begin_object(identity, None).and_then(|made| {
+            for c in made.copies() {
+                c.set_len(length)?;
+            }
+            copy_memory(self.memory(pid)?, at, length, &made)?;
+            Ok(made)
+        });
+        match made {
+            Ok(made) => {
+                let number = made.number;
+                self.shared.objects.push(made);
+                i64::from(number | reads)
+            }
+            Err(e) => self.refuse_mapping(&format!("{e:#}")),
+        }
+    }
+
+    /// How long what a follower has mapped there is, see `rpc::ATTACHED`.
+    pub(crate) fn attached(pid: Pid, at: u64) -> i64 {
+        length_at(pid, at).map_or(-i64::from(libc::EINVAL), |l| l as i64)
+    }
+
     fn refuse_mapping(&mut self, why: &str) -> i64 {
         self.say(&format!(
-            "mmap (MAP_SHARED, writable) is refused with ENODEV: {why}"
+            "memory that is shared and writable (mmap, shmat) is refused with ENODEV: {why}"
         ));
         -i64::from(libc::ENODEV)
     }
@@ -152,34 +196,39 @@ impl Monitor {
         if is_huge(&file) {
             anyhow::bail!("files of huge pages are not supported");
         }
-        self.shared.last += 1;
-        let number = self.shared.last;
         // Before the file is read: who writes to it from here on finds the object.
         self.shared.bits |= object::bit(identity.1);
         for g in self.groups.values() {
             let shared = &g.segment.header().shared;
             shared.store(self.shared.bits, Ordering::SeqCst);
         }
+        let made = self.begin_object(identity, Some(file))?;
+        made.set_length()?;
+        made.copy_all().context("the file cannot be copied")?;
+        self.shared.objects.push(made);
+        Ok(())
+    }
+
+    /// An object without content.
+    fn begin_object(&mut self, identity: (u64, u64), file: Option<File>) -> Result<Object> {
+        self.shared.last += 1;
+        let number = self.shared.last;
         let leader = self.groups.values().next().map_or(0, |g| g.leader);
         let mut copies = Vec::new();
         for r in 0..self.replicas.len() {
             let wanted = r != leader && !self.is_dropped(r);
             copies.push(if wanted {
-                Some(memfd(&format!("geryon-object-{number}"))?)
+                Some(memfd(&format!("{OBJECT_NAME}{number}"))?)
             } else {
                 None
             });
         }
-        let made = Object {
+        Ok(Object {
             number,
             identity,
             file,
             copies,
-        };
-        made.set_length()?;
-        made.copy_all().context("the file cannot be copied")?;
-        self.shared.objects.push(made);
-        Ok(())
+        })
     }
 
     /// Forget what no process of the leading replica maps any more (a file that is mapped again is copied
@@ -221,8 +270,9 @@ impl Monitor {
         };
         let mut path = fd_path(copy).into_bytes();
         path.push(0);
+        let length = copy.metadata()?.len();
         self.memory(pid)?.write(at, &path)?;
-        Ok(0)
+        Ok(length as i64)
     }
 
     /// A leader has changed a file by a call, see `rpc::WROTE`.
@@ -259,7 +309,10 @@ impl Object {
 
     /// They are as long as the file.
     fn set_length(&self) -> std::io::Result<()> {
-        let length = self.file.metadata()?.len();
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let length = file.metadata()?.len();
         for c in self.copies() {
             if c.metadata()?.len() != length {
                 c.set_len(length)?;
@@ -270,7 +323,10 @@ impl Object {
 
     /// Everything but holes.
     fn copy_all(&self) -> std::io::Result<()> {
-        let fd = self.file.as_raw_fd();
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let fd = file.as_raw_fd();
         // SAFETY: asks about the file; nobody uses its offset.
         let seek = |at: u64, whence| unsafe { libc::lseek(fd, at as i64, whence) };
         let mut at = 0;
@@ -291,11 +347,14 @@ impl Object {
 
     /// So many bytes, as far as there are any.
     fn copy(&self, at: u64, len: u64) -> std::io::Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
         let mut buffer = vec![0; PIECE.min(len as usize).max(1)];
         let (mut at, mut left) = (at, len);
         while left > 0 {
             let piece = (buffer.len() as u64).min(left) as usize;
-            let n = self.file.read_at(&mut buffer[..piece], at)?;
+            let n = file.read_at(&mut buffer[..piece], at)?;
             if n == 0 {
                 break;
             }
@@ -322,9 +381,56 @@ fn inodes_mapped(pid: Pid, into: &mut std::collections::HashSet<u64>) {
     let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     for line in text.split(|b| *b == b'\n') {
         let field = line.split(|b| *b == b' ').nth(4);
-        let inode = field.and_then(|f| std::str::from_utf8(f).ok()?.parse().ok());
-        into.extend(inode.filter(|i: &u64| *i != 0));
+        let inode = field.and_then(|f| std::str::from_utf8(f).ok()?.parse::<u64>().ok());
+        let is_segment = line.windows(SEGMENT_NAME.len()).any(|w| w == SEGMENT_NAME);
+        match inode {
+            Some(id) if is_segment => _ = into.insert(SEGMENTS | id),
+            Some(0) | None => {}
+            Some(inode) => _ = into.insert(inode),
+        }
     }
+}
+
+/// How the kernel calls segments.
+const SEGMENT_NAME: &[u8] = b"/SYSV";
+
+/// The length of the segment that a process has attached there, or of the object in its place, in however
+/// many pieces it lies by now.
+fn length_at(pid: Pid, at: u64) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let (mut end, mut of) = (at, None);
+    for line in text.lines() {
+        let mut fields = line.split(' ').filter(|f| !f.is_empty());
+        let (from, to) = fields.next()?.split_once('-')?;
+        let hex = |t| u64::from_str_radix(t, 16).ok();
+        let (from, to) = (hex(from)?, hex(to)?);
+        let offset = fields.nth(1).and_then(hex);
+        let inode = fields.nth(1);
+        let is_one = line.contains("/SYSV") || line.contains(OBJECT_NAME);
+        // (Another attachment of the same may lie right behind it.)
+        let goes_on = from == end && offset == Some(end - at);
+        if goes_on && is_one && (of.is_none() || of.as_deref() == inode) {
+            of = inode.map(str::to_owned);
+            end = to;
+        }
+    }
+    (end > at).then(|| end - at)
+}
+
+fn copy_memory(from: &RemoteMemory, at: u64, length: u64, to: &Object) -> Result<()> {
+    let mut buffer = vec![0; PIECE];
+    let mut done = 0;
+    while done < length {
+        let n = (length - done).min(PIECE as u64) as usize;
+        from.read(at + done, &mut buffer[..n])?;
+        if buffer[..n].iter().any(|b| *b != 0) {
+            for c in to.copies() {
+                c.write_all_at(&buffer[..n], done)?;
+            }
+        }
+        done += n as u64;
+    }
+    Ok(())
 }
 
 fn is_huge(file: &File) -> bool {

@@ -8,3 +8,6 @@ pub const READ_ONLY: u32 = 1 << 31;
 pub const fn bit(inode: u64) -> u64 {
     1 << (inode.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
 }
+
+/// Instead of a descriptor: a segment of System V, whose id stands below.
+pub const SEGMENT: u64 = 1 << 32;

@@ -45,15 +45,17 @@ pub const DELIVER_BEYOND: u64 = BASE + 17;
 /// Behind a call that the monitor has made the thread make, see `geryon_injected`; does not answer.
 pub const INJECTED: u64 = BASE + 18;
 /// The leader is about to map a file of which each replica is to have its own: (descriptor, the flags of
-/// mmap, the bytes that are mapped); answers an object's number (see [`super::object`]), 0 where all map the
+/// mmap, 0), or has attached a segment: (its id, see [`super::object`], the flags, where); answers an object's number (see [`super::object`]), 0 where all map the
 /// file itself, or a negative errno.
 pub const SHARE: u64 = BASE + 19;
-/// A follower is about to map its replica's own: (number, where to write the path).
+/// A follower is about to map its replica's own: (number, where to write the path); answers its length.
 pub const OBJECT: u64 = BASE + 20;
 /// The leader has changed a file by a call: (descriptor or all ones, first byte, how many).
 pub const WROTE: u64 = BASE + 21;
 /// Where a process finds what it has in common with others of its replica: (where to write the path, or 0);
 /// answers its row there.
 pub const COMMONS: u64 = BASE + 22;
+/// A follower is about to detach what it has mapped in place of a segment: (address); answers its length.
+pub const ATTACHED: u64 = BASE + 23;
 /// One past the last.
-pub const END: u64 = BASE + 23;
+pub const END: u64 = BASE + 24;

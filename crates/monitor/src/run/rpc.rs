@@ -5,7 +5,7 @@ use crate::code::{self, Target};
 use crate::maps::AddressSpace;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
-use geryon_abi::layout::rpc;
+use geryon_abi::layout::{object, rpc};
 use geryon_tracee::{Pid, Regs, Stopped};
 
 impl Monitor {
@@ -83,7 +83,12 @@ impl Monitor {
                 0
             }
             rpc::COMMONS => self.common(pid, regs.rdi)?,
+            rpc::SHARE if regs.rdi & object::SEGMENT != 0 => {
+                let id = regs.rdi & !object::SEGMENT;
+                self.share_segment(pid, id, regs.rsi, regs.rdx)
+            }
             rpc::SHARE => self.share(pid, regs.rdi, regs.rsi),
+            rpc::ATTACHED => Monitor::attached(pid, regs.rdi),
             rpc::OBJECT => self.object_path(pid, regs.rdi, regs.rsi)?,
             rpc::WROTE => {
                 self.wrote(pid, regs.rdi, regs.rsi, regs.rdx);
