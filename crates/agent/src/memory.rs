@@ -136,6 +136,7 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
     if object > 0 {
         // From here on the monitor finds in each replica who maps what.
         await_file_maps();
+        rpc(number::SETTLED, object as u64, 0, 0);
     }
     (result, object > 0)
 }

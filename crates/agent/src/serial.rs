@@ -98,7 +98,7 @@ fn wait_of(t: &Turns) -> u32 {
 /// it has several. (With clocks, a process whose threads run beside each other cannot.)
 pub fn join() {
     let p = private();
-    if is_joined() || p.replicas == 1 || (p.serial == 0 && p.multi != 0) {
+    if is_joined() || p.replicas == 1 || block().vforked != 0 || (p.serial == 0 && p.multi != 0) {
         return;
     }
     let mut path = [0u8; 64];
@@ -112,11 +112,9 @@ pub fn join() {
     p.row = row as u32;
     p.serial = 1;
     p.joined.store(1, Ordering::SeqCst);
-    let b = block();
-    if leads() {
-        b.has_turn.store(0, Ordering::SeqCst);
-        acquire(b);
-    }
+    block().has_turn.store(0, Ordering::SeqCst);
+    // A follower waits here, too: what it does next it does to memory that is shared by now.
+    crate::thread::first_turn();
 }
 
 /// First steps of a forked child whose parent takes turns with others: so does it, in a row of its own. It

@@ -36,6 +36,8 @@ pub struct Object {
     file: Option<File>,
     /// By replica; none for the leader.
     copies: Vec<Option<File>>,
+    /// Leaders' processes that were told its number, and have it not mapped in all replicas yet.
+    promised: Vec<Pid>,
 }
 
 /// All of them.
@@ -58,6 +60,15 @@ impl Shared {
     /// Is there any?
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
+    }
+
+    /// The number of an object, for a leader's process that is about to map it.
+    fn promise(&mut self, identity: (u64, u64), to: Pid) -> u32 {
+        let found = self.objects.iter_mut().find(|o| o.identity == identity);
+        found.map_or(0, |o| {
+            o.promised.push(to);
+            o.number
+        })
     }
 
     fn find(&self, identity: (u64, u64)) -> Option<&Object> {
@@ -108,7 +119,7 @@ impl Monitor {
                 return self.refuse_mapping(&format!("{e:#}"));
             }
         }
-        let found = self.shared.find(identity).map_or(0, |o| o.number);
+        let found = self.shared.promise(identity, pid);
         let reads = if is_shared && !is_writable {
             object::READ_ONLY
         } else {
@@ -124,9 +135,9 @@ impl Monitor {
             0 => 0,
             _ => object::READ_ONLY,
         };
-        if let Some(o) = self.shared.find(identity) {
+        if self.shared.find(identity).is_some() {
             // Known by another process, or by this one at another address.
-            return i64::from(o.number | reads);
+            return i64::from(self.shared.promise(identity, pid) | reads);
         }
         let Some(length) = length_at(pid, at) else {
             return self.refuse_mapping("the segment was not found");
@@ -143,9 +154,8 @@ impl Monitor {
         });
         match made {
             Ok(made) => {
-                let number = made.number;
                 self.shared.objects.push(made);
-                i64::from(number | reads)
+                i64::from(self.shared.promise(identity, pid) | reads)
             }
             Err(e) => self.refuse_mapping(&format!("{e:#}")),
         }
@@ -228,6 +238,7 @@ impl Monitor {
             identity,
             file,
             copies,
+            promised: Vec::new(),
         })
     }
 
@@ -255,7 +266,11 @@ impl Monitor {
             }
         }
         let stays = |i: &(u64, u64)| !asked.contains(&i.1) || mapped.contains(&i.1);
-        self.shared.objects.retain(|o| stays(&o.identity));
+        let processes = &self.processes;
+        self.shared.objects.retain(|o| {
+            let promised = o.promised.iter().any(|p| processes.contains_key(p));
+            promised || stays(&o.identity)
+        });
         self.shared.plain.retain(|(i, _)| stays(i));
     }
 
@@ -273,6 +288,17 @@ impl Monitor {
         let length = copy.metadata()?.len();
         self.memory(pid)?.write(at, &path)?;
         Ok(length as i64)
+    }
+
+    /// All replicas have mapped it, see `rpc::SETTLED`.
+    pub(crate) fn settled(&mut self, pid: Pid, number: u64) {
+        let number = number as u32 & !object::READ_ONLY;
+        let found = self.shared.objects.iter_mut().find(|o| o.number == number);
+        if let Some(o) = found
+            && let Some(at) = o.promised.iter().position(|p| *p == pid)
+        {
+            o.promised.swap_remove(at);
+        }
     }
 
     /// A leader has changed a file by a call, see `rpc::WROTE`.

@@ -57,5 +57,7 @@ pub const WROTE: u64 = BASE + 21;
 pub const COMMONS: u64 = BASE + 22;
 /// A follower is about to detach what it has mapped in place of a segment: (address); answers its length.
 pub const ATTACHED: u64 = BASE + 23;
+/// All replicas have mapped what the leader was told to be an object: (its number).
+pub const SETTLED: u64 = BASE + 24;
 /// One past the last.
-pub const END: u64 = BASE + 24;
+pub const END: u64 = BASE + 25;

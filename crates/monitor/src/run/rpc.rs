@@ -90,6 +90,10 @@ impl Monitor {
             rpc::SHARE => self.share(pid, regs.rdi, regs.rsi),
             rpc::ATTACHED => Monitor::attached(pid, regs.rdi),
             rpc::OBJECT => self.object_path(pid, regs.rdi, regs.rsi)?,
+            rpc::SETTLED => {
+                self.settled(pid, regs.rdi);
+                0
+            }
             rpc::WROTE => {
                 self.wrote(pid, regs.rdi, regs.rsi, regs.rdx);
                 0
