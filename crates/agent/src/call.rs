@@ -217,7 +217,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             repeat::NOTHING
         };
         first = false;
-        if serial {
+        if serial && !keeps_turn(row.nr, &args) {
             crate::serial::release(b);
         }
         intend_call(b, row.nr, digest);
@@ -402,6 +402,15 @@ pub fn made(mut b: Here, nr: u16, digest: u64, result: i64) {
     take_off(b, nr, digest);
     b.flight_result = [result as u64; 2];
     b.flight.store(flight::RETURNED, Ordering::Release);
+}
+
+/// Among processes that share memory, a call on a file whose buffer may lie in that memory: another process
+/// may change it at any time (a database's pages), and what is written has to be what all have agreed on.
+/// Files do not keep it waiting for others.
+fn keeps_turn(nr: u16, args: &[u64; 6]) -> bool {
+    /// read, write, pread64, pwrite64, readv, writev, preadv, pwritev, preadv2, pwritev2
+    const TRANSFERS: [u16; 10] = [0, 1, 17, 18, 19, 20, 295, 296, 327, 328];
+    crate::serial::is_joined() && TRANSFERS.contains(&nr) && undo::is_file(args[0])
 }
 
 /// Calls that answer at once, whatever happens: the watchdog need not know of them, and in serial
