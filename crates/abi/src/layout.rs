@@ -245,7 +245,8 @@ pub struct Block {
     pub altstack: [u64; 3],
     /// 1 while a follower writes to its line of the ring: a copy made now would write there, too.
     pub publishing: AtomicU32,
-    pad2: u32,
+    /// Serial order, leader: 1 when others have waited for this thread's turn for long.
+    pub starves: AtomicU32,
     /// Leader: what a copy of this thread can do anew as a follower, see [`repeat`].
     pub repeatable: u32,
     /// From there in the log: position at the start of the call, or behind a turn taken since.
@@ -330,6 +331,8 @@ pub struct Block {
     pub pieces: [u64; MAX_PIECES],
     /// Leader: up to where it has shown its ring to the others. 0: it has shown nothing as a leader.
     pub published: u64,
+    /// Of the code that the monitor puts in the way of a thread that computes: rax and the flags.
+    pub scratch: [u64; 2],
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

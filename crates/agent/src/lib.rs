@@ -12,6 +12,7 @@ pub mod atomic;
 pub mod call;
 pub mod clock;
 pub mod compare;
+mod converged;
 pub mod digest;
 pub mod diverge;
 pub mod enter;

@@ -19,6 +19,7 @@ use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
 use crate::launch::launch;
+use crate::meeting::Convergences;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::can_populate;
@@ -91,6 +92,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         unsharing: HashMap::new(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
+        convergences: Convergences::default(),
         symbolizer: Symbolizer::new(),
         messages: HashSet::new(),
         outcome: None,
@@ -164,6 +166,7 @@ impl Monitor {
                 unless_gone(self.recover())?;
             }
             self.bury_held();
+            unless_gone(self.converge())?;
             unless_gone(self.checkpoint())?;
             if self.has_open_verdicts() && judged.elapsed() >= Duration::from_millis(URGENT_MS) {
                 judged = Instant::now();
@@ -185,7 +188,11 @@ impl Monitor {
         } else {
             Duration::from_millis(WATCH_MS)
         };
-        let others = [self.fault_patience(), self.checkpoint_patience()];
+        let others = [
+            self.fault_patience(),
+            self.checkpoint_patience(),
+            self.convergence_patience(),
+        ];
         others.into_iter().flatten().fold(patience, Duration::min)
     }
 

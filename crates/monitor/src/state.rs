@@ -12,6 +12,7 @@ use crate::cores::{CoreSet, Cores};
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
+use crate::meeting::Convergences;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::{Dead, Unsharing, Wanted};
@@ -78,6 +79,8 @@ pub struct Monitor {
     pub tsc_mult: u64,
     /// The watchdog's memory.
     pub watch: Watch,
+    /// Threads that compute and are to be interrupted.
+    pub convergences: Convergences,
     /// Symbols of what was named in messages.
     pub symbolizer: Symbolizer,
     /// Messages said so far: each is said once.

@@ -223,6 +223,9 @@ impl Monitor {
     }
 
     fn watch_group(&mut self, id: GroupId) {
+        if self.converges(id) {
+            return;
+        }
         let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
             return;
         };

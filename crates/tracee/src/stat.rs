@@ -34,6 +34,14 @@ pub fn cpu_ticks(pid: Pid) -> u64 {
     field(UTIME).unwrap_or(0) + field(STIME).unwrap_or(0)
 }
 
+/// Processor time that a thread has used, to the nanosecond while it stands still; None where the kernel does
+/// not count it.
+pub fn processor_time(tid: Pid) -> Option<std::time::Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    let ns = text.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(std::time::Duration::from_nanos(ns))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,9 @@ pub const BASE: u64 = 0x4759_0000;
 pub const DIVERGENCE: u64 = BASE + 1;
 /// Executable file mapping appeared: (address, length).
 pub const MAPPED: u64 = BASE + 2;
-/// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo).
+/// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo, 1 if the
+/// frame is that of a point in the midst of computation: `Frame::pad` holds r11, and the flags are as they
+/// were).
 pub const DELIVER: u64 = BASE + 3;
 /// Forked child starts: (sequence number of the fork in its parent, where to write the path of the
 /// new group's segment); answers 1 in the leader (2: it fetches its parent's leader's descriptors
@@ -44,5 +46,7 @@ pub const UNREAPED: u64 = BASE + 16;
 pub const DELIVER_BEYOND: u64 = BASE + 17;
 /// Behind a call that the monitor has made the thread make, see `geryon_injected`; does not answer.
 pub const INJECTED: u64 = BASE + 18;
+/// The thread in this slot has the turn, computes, and lets others wait: (slot).
+pub const STARVES: u64 = BASE + 19;
 /// One past the last.
-pub const END: u64 = BASE + 19;
+pub const END: u64 = BASE + 20;

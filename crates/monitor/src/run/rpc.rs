@@ -5,7 +5,7 @@ use crate::code::{self, Target};
 use crate::maps::AddressSpace;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
-use geryon_abi::layout::rpc;
+use geryon_abi::layout::{MAX_THREADS, rpc};
 use geryon_tracee::{Pid, Regs, Stopped};
 
 impl Monitor {
@@ -86,7 +86,10 @@ impl Monitor {
                 self.on_message(pid, &regs);
                 0
             }
-            rpc::DELIVER => return self.deliver(tid, pid, regs.rdi, regs.rsi),
+            rpc::DELIVER => {
+                let exact = regs.rdx != 0;
+                return self.deliver(tid, pid, regs.rdi, regs.rsi, exact);
+            }
             rpc::DELIVER_BEYOND => {
                 regs.rip = self.image.symbol("geryon_sigreturn");
                 answer(tracee, &mut regs, 0)?;
@@ -96,6 +99,10 @@ impl Monitor {
                 let info = self.memory(pid)?.words::<16>(regs.rsi)?;
                 answer(tracee, &mut regs, 0)?;
                 return self.inject(tid, pid, info);
+            }
+            rpc::STARVES => {
+                self.interrupt_computation(pid, (regs.rdi as usize % MAX_THREADS) as u32);
+                0
             }
             // Only a fault leads there: it dies of what is behind.
             rpc::INJECTED => 0,
