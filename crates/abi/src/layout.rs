@@ -60,6 +60,10 @@ pub const RING_WORDS: usize = 1 << 15;
 pub const LONG_RING_WORDS: usize = 1 << 20;
 /// So many digests a thread keeps of what a call has written.
 pub const MAX_PIECES: usize = 256;
+/// Bytes of the largest structure with an id in it (struct sigevent).
+pub const MAX_WITH_ID: usize = 64;
+/// Bytes of a path below /proc in which ids are looked for.
+pub const MAX_PROC_PATH: usize = 256;
 /// Bytes of the segment's header.
 pub const HEADER_BYTES: u64 = 0x1_0000;
 /// So much at the segment's start is read-only in the replicas.
@@ -330,6 +334,10 @@ pub struct Block {
     pub pieces: [u64; MAX_PIECES],
     /// Leader: up to where it has shown its ring to the others. 0: it has shown nothing as a leader.
     pub published: u64,
+    /// What the kernel is shown instead of a structure of the program's in which an id stands.
+    pub structure: [u8; MAX_WITH_ID],
+    /// And instead of a path.
+    pub path: [u8; MAX_PROC_PATH],
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

@@ -21,7 +21,7 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
 use geryon_abi::outcome::{self, NOTHING, is_plausible};
 use geryon_abi::record::{kind, kind_of, word};
-use geryon_abi::row::{Class, Row};
+use geryon_abi::row::{Class, Kind, Row};
 
 mod reading;
 pub mod writing;
@@ -187,6 +187,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if serial {
             crate::serial::acquire(b);
         }
+        ids::repeat(row, &args, result);
         return result;
     }
     if closes(nr) && private().file_maps != 0 && private().replicas > 1 {
@@ -203,11 +204,12 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     if never_blocks(nr, &args) {
         check_told(row, &args, &shown);
         let mut result = real_in_flight(number_of(row), &args, true);
-        if blames_its_caller(result) {
+        if blames_its_caller(row, result) {
             take_off(b, row.nr, digest);
             check_told(row, &args, &shown);
             result = real_in_flight(number_of(row), &args, true);
         }
+        ids::give_back(row, &shown, &args);
         return ids::shown(row, result);
     }
     loop {
@@ -241,7 +243,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             check_told(row, &now, &shown);
         }
         let mut result = real_blocking_taken_off(number_of(row), &now, checked);
-        if blames_its_caller(result) {
+        if blames_its_caller(row, result) {
             take_off(b, row.nr, digest);
             if room.is_none() {
                 check_told(row, &now, &shown);
@@ -249,6 +251,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             result = real_blocking_taken_off(number_of(row), &now, checked);
         }
         b = block_anew();
+        ids::give_back(row, &shown, &now);
         if room.is_some() || writing::was_halted(b) {
             result = writing::complete(b, row, &args, checked, result);
         }
@@ -333,13 +336,15 @@ const MADE_ANEW: i64 = -513;
 /// Does this result say that the call, or what it was given, is none? It has done nothing then, and is
 /// made once more, with everything taken from memory again: what was wrong may have been a register of
 /// this replica. What comes of that counts, be it a signal's interruption.
-fn blames_its_caller(result: i64) -> bool {
+/// (A header of capabilities has been changed by the answer.)
+fn blames_its_caller(row: &Row, result: i64) -> bool {
     const EBADF: i64 = -9;
     const EFAULT: i64 = -14;
     const EINVAL: i64 = -22;
     const ENOSYS: i64 = -38;
     const ENOTSOCK: i64 = -88;
     matches!(result, EBADF | EFAULT | EINVAL | ENOSYS | ENOTSOCK)
+        && row.args.iter().all(|a| a.kind != Kind::CapHeader)
 }
 
 /// Leader, behind a large write to a file: a bit that flipped in its buffer while the kernel copied that
@@ -480,7 +485,7 @@ pub fn complete(
 
 /// Leader: is the log's last word the result that the gate has noted? A register has held it since.
 fn is_as_noted(b: Here, row: &Row) -> bool {
-    let is_kernels = row.class != Class::Lifecycle && !ids::is_shown(row);
+    let is_kernels = row.class != Class::Lifecycle && !row.gives_id;
     !is_kernels || outcome::noted(b.flight_result) == Ok(Some(word_at(b, b.pos - 1) as i64))
 }
 
@@ -520,6 +525,9 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
         }
     }
     crate::log::verified(b);
+    if detail & after::RESTART == 0 {
+        ids::repeat(row, &frame.args(), result);
+    }
     settle(b, frame, row.nr, result, detail);
     true
 }

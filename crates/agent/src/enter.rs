@@ -3,7 +3,7 @@
 use crate::gate::real;
 use crate::state::leads;
 use crate::stop::{broken, refused};
-use crate::{call, marshal, memory, process, raise, thread};
+use crate::{call, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
@@ -88,7 +88,7 @@ fn is_own_affair(number: u64, args: &[u64; 6]) -> bool {
         || table::row(number).is_none_or(|row| match row.class {
             Class::Local | Class::Memory => true,
             Class::Input => !changes(row, args, 1),
-            Class::Output | Class::Lifecycle | Class::Refused => false,
+            Class::Output | Class::Each | Class::Lifecycle | Class::Refused => false,
         })
 }
 
@@ -136,7 +136,7 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         .iter()
         .any(|a| a.kind == geryon_abi::row::Kind::ByCommand)
     {
-        let value = marshal::command_of(row.nr as u64, &args);
+        let value = table::command_of(row.nr as u64, &args);
         match table::command(row.nr as u64, value) {
             Some(c) => class = c.class,
             None => {
@@ -149,9 +149,9 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
     match class {
         Class::Local | Class::Memory => frame.rax = real(row.nr as u64, args) as u64,
         Class::Input => call::input(frame, row),
-        Class::Output | Class::Lifecycle => call::output(frame, row),
+        Class::Output | Class::Each | Class::Lifecycle => call::output(frame, row),
         Class::Refused => {
-            refused(row.nr as u64, marshal::command_of(row.nr as u64, &args));
+            refused(row.nr as u64, table::command_of(row.nr as u64, &args));
             frame.rax = EINVAL as u64;
         }
     }

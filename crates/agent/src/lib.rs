@@ -10,6 +10,7 @@ mod point;
 
 pub mod atomic;
 pub mod call;
+pub mod children;
 pub mod clock;
 pub mod compare;
 pub mod digest;

@@ -64,7 +64,7 @@ fn prepare() -> bool {
         }
         // Whoever has still to map a file finds it here.
         header().open.leader_pid.store(p.own_pid, Ordering::SeqCst);
-        crate::process::tell_children();
+        crate::children::tell();
         if !guest {
             crate::timer::arm();
         }

@@ -125,6 +125,12 @@ impl Monitor {
                 let lives = groups.any(|g| g.name.shown == parent);
                 if lives { parent } else { 0 }
             }
+            who::MINE => {
+                let replica = self.processes.get(&pid).map(|p| p.replica);
+                let named = groups.find(|g| g.name.shown == id);
+                let mine = named.zip(replica).and_then(|(g, r)| g.members[r].pid);
+                mine.unwrap_or(0)
+            }
             _ => {
                 let named = groups.find(|g| g.name.shown == id);
                 named.and_then(|g| g.leader_pid()).unwrap_or(id)
