@@ -64,6 +64,8 @@ pub const MAX_PIECES: usize = 256;
 pub const MAX_WITH_ID: usize = 64;
 /// Bytes of a path below /proc in which ids are looked for.
 pub const MAX_PROC_PATH: usize = 256;
+/// Bytes of a thread's name, with the zero behind it.
+pub const NAME_BYTES: usize = 16;
 /// Bytes of the segment's header.
 pub const HEADER_BYTES: u64 = 0x1_0000;
 /// So much at the segment's start is read-only in the replicas.
@@ -152,6 +154,8 @@ pub struct Private {
     pub refused_shown: AtomicU32,
     /// See [`owes`].
     pub owes: AtomicU32,
+    /// 1: the program has opened a file below /proc for more than reading.
+    pub proc_files: u32,
 }
 
 /// Values of [`Block::vforked`].
@@ -338,6 +342,14 @@ pub struct Block {
     pub structure: [u8; MAX_WITH_ID],
     /// And instead of a path.
     pub path: [u8; MAX_PROC_PATH],
+    /// Follower: the record that stands before the end of a call that has written to a file below /proc; else 0.
+    pub proc_file: u64,
+    /// And where the leader has written.
+    pub proc_offset: u64,
+    /// 1: the leader's thread has the name that follows, and this one does not have it yet.
+    pub is_named: u32,
+    /// Its name, and zeros.
+    pub name: [u8; NAME_BYTES],
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

@@ -9,6 +9,7 @@ use crate::log::{
     acknowledge, append, confirmed, first as first_word, get, is_end, publish, remember, word_at,
 };
 use crate::marshal::{self, Before, Received};
+use crate::proc_files;
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_anew, is_to_lead, leads, private};
@@ -20,7 +21,7 @@ use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
 use geryon_abi::outcome::{self, NOTHING, is_plausible};
-use geryon_abi::record::{kind, kind_of, word};
+use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::{Class, Kind, Row};
 
 mod reading;
@@ -73,17 +74,30 @@ pub fn output(frame: &mut Frame, row: &Row) {
     }
     let before = marshal::before(row, &args);
     let spoilt = crate::sabotage::unchecked(row, &args);
+    let target = proc_files::target(row, &args);
+    let is_given = b.given.load(Ordering::Relaxed) != 0;
     let result = execute(row, args, CONFIRMED, &before);
     crate::sabotage::flip_back(spoilt);
+    if let Some(target) = target.filter(|_| result >= 0) {
+        if is_given {
+            target.repeat(row, &args, result);
+        }
+        target.log(b, row.nr);
+    }
     complete(b, frame, row, kind::END, None, result, &before);
 }
 
 /// Follower: the first word of the end of a call that was confirmed. None when this replica leads by
 /// now, and is to make the call.
-pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
+pub fn expect_end(mut b: Here, frame: &Frame, nr: u16) -> Option<u64> {
     loop {
         intend_call(b, nr, CONFIRMED);
-        let first = first_word(b)?;
+        let mut first = first_word(b)?;
+        b.proc_file = 0;
+        if kind_of(first) == kind::VALUE && short_of(first) == nr {
+            (b.proc_file, b.proc_offset) = (first, get(b));
+            first = get(b);
+        }
         remember(b, first);
         let ours = event::call(kind::END, nr, 0, &frame.args());
         if compare::same_kind(b.pos - 1, first, ours[0], ours) {
@@ -474,6 +488,7 @@ pub fn complete(
             broken();
         }
         undo::note(b, k, row, &frame.args(), digest, shown);
+        proc_files::opened(k, row, &frame.args(), shown);
     }
     // The signal's words belong to the record.
     if detail & after::SIGNAL == 0 {
@@ -527,6 +542,7 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
     crate::log::verified(b);
     if detail & after::RESTART == 0 {
         ids::repeat(row, &frame.args(), result);
+        proc_files::repeat(b, kind_of(first), row, &frame.args(), result);
     }
     settle(b, frame, row.nr, result, detail);
     true

@@ -11,6 +11,7 @@ use geryon_abi::table;
 
 const ENOSYS: i64 = -38;
 const EINVAL: i64 = -22;
+const PR_SET_NAME: u32 = 15;
 
 /// Numbers of the calls that are treated by hand.
 pub mod nr {
@@ -147,7 +148,12 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         }
     }
     match class {
-        Class::Local | Class::Memory => frame.rax = real(row.nr as u64, args) as u64,
+        Class::Local | Class::Memory => {
+            frame.rax = real(row.nr as u64, args) as u64;
+            if row.nr as u64 == nr::PRCTL && args[0] as u32 == PR_SET_NAME {
+                crate::proc_files::named_by_itself();
+            }
+        }
         Class::Input => call::input(frame, row),
         Class::Output | Class::Each | Class::Lifecycle => call::output(frame, row),
         Class::Refused => {

@@ -92,7 +92,12 @@ fn here(id: u32) -> Option<u32> {
     if id == private().shown_pid {
         return Some(private().own_pid);
     }
-    living(|b| b.shown_tid == id).map(|slot| block_at(slot).own_tid)
+    slot_of(id).map(|slot| block_at(slot).own_tid)
+}
+
+/// The slot of this process's thread that the program calls so.
+pub fn slot_of(id: u32) -> Option<usize> {
+    living(|b| b.shown_tid == id)
 }
 
 /// What the program calls a process or thread that the kernel of this replica calls so.

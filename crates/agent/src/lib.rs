@@ -24,6 +24,7 @@ pub mod ids;
 pub mod log;
 pub mod marshal;
 pub mod memory;
+pub mod proc_files;
 pub mod process;
 pub mod promotion;
 pub mod raise;

@@ -71,6 +71,7 @@ fn prepare() -> bool {
         if crate::serial::is_serial() {
             crate::serial::promoted();
         }
+        crate::proc_files::give_names();
         // SAFETY: a word of the private structure; the others read it as `leads` does.
         unsafe { (&raw mut p.role).write_volatile(role::LEADER) };
         point!(PromotionPrepared);

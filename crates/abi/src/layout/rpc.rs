@@ -44,5 +44,7 @@ pub const UNREAPED: u64 = BASE + 16;
 pub const DELIVER_BEYOND: u64 = BASE + 17;
 /// Behind a call that the monitor has made the thread make, see `geryon_injected`; does not answer.
 pub const INJECTED: u64 = BASE + 18;
+/// Write to a file of a process below /proc: (address of a [`crate::proc_file::Writing`]).
+pub const WRITES: u64 = BASE + 19;
 /// One past the last.
-pub const END: u64 = BASE + 19;
+pub const END: u64 = BASE + 20;

@@ -3,7 +3,10 @@
 use crate::state::Monitor;
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::who;
+use geryon_abi::proc_file::NAMES;
 use geryon_tracee::Pid;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 /// Close-on-exec in the list of descriptors.
 const CLOSE_ON_EXEC: u64 = 1 << 32;
@@ -66,6 +69,32 @@ impl Monitor {
             self.has_inherited(pid);
         }
         Ok(n as i64)
+    }
+
+    /// A follower is to have what the leader has written to a file of its process's. What the monitor may not
+    /// do the follower goes without, until it is asked for.
+    pub(super) fn write_proc_file(&mut self, pid: Pid, at: u64) -> Result<()> {
+        let memory = self.memory(pid)?;
+        let [id, file, address, len, offset] = memory.words::<5>(at)?;
+        let id = id as Pid;
+        let is_of = |t: &crate::state::Thread| {
+            let replica = |p: &Pid| self.processes.get(p).map(|p| p.replica);
+            replica(&t.pid).is_some() && replica(&t.pid) == replica(&pid)
+        };
+        let name = NAMES.get(file as usize).context("no such file")?;
+        if len > LARGEST || !self.threads.get(&id).is_some_and(is_of) {
+            bail!("a replica may write to no other one");
+        }
+        let mut bytes = vec![0; len as usize];
+        self.memory(pid)?.read(address, &mut bytes)?;
+        let file = File::options()
+            .write(true)
+            .open(format!("/proc/{id}/{name}"));
+        // Whoever was to get it may be gone here.
+        if let Ok(file) = file {
+            let _ = file.write_all_at(&bytes, offset);
+        }
+        Ok(())
     }
 
     /// The program kills by force: what dies of it has not been lost.
