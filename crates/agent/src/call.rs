@@ -82,7 +82,7 @@ pub fn output(frame: &mut Frame, row: &Row) {
         if is_given {
             target.repeat(row, &args, result);
         }
-        target.log(b, row.nr);
+        append(b, target.words(row.nr));
     }
     complete(b, frame, row, kind::END, None, result, &before);
 }
@@ -563,6 +563,7 @@ fn settle(mut b: Here, frame: &mut Frame, nr: u16, result: i64, detail: u8) {
     } else {
         frame.rax = result as u64;
         crate::timer::was_set(b, nr, result);
+        crate::settings::were_set(b, nr, result);
     }
     if detail & after::SIGNAL != 0 {
         raise::deliver_now(b, frame);

@@ -37,8 +37,10 @@ pub mod nr {
     pub const KILL: u64 = 62;
     pub const PRCTL: u64 = 157;
     pub const ARCH_PRCTL: u64 = 158;
+    pub const SETRLIMIT: u64 = 160;
     pub const TKILL: u64 = 200;
     pub const FUTEX: u64 = 202;
+    pub const SCHED_SETAFFINITY: u64 = 203;
     pub const SET_TID_ADDRESS: u64 = 218;
     pub const EXIT_GROUP: u64 = 231;
     pub const TGKILL: u64 = 234;
@@ -47,6 +49,7 @@ pub mod nr {
     pub const WAITID: u64 = 247;
     pub const OPENAT: u64 = 257;
     pub const DUP3: u64 = 292;
+    pub const PRLIMIT64: u64 = 302;
     pub const EXECVEAT: u64 = 322;
     pub const CLONE3: u64 = 435;
     pub const CLOSE_RANGE: u64 = 436;
@@ -116,6 +119,10 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
         nr::SIGALTSTACK => sigaltstack(frame),
         nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
+        nr::SETRLIMIT | nr::PRLIMIT64 | nr::SCHED_SETAFFINITY => {
+            crate::settings::ask(&frame.args(), row);
+            call::input(frame, row);
+        }
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),

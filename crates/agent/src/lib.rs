@@ -31,6 +31,7 @@ pub mod raise;
 pub mod reap;
 pub mod sabotage;
 pub mod serial;
+pub mod settings;
 pub mod state;
 pub mod stop;
 pub mod thread;

@@ -9,7 +9,6 @@
 use crate::gate::{guarded, real, rpc};
 use crate::ids::path::{Text, number as id_in};
 use crate::ids::{mine, shown_as, slot_of};
-use crate::log::put;
 use crate::state::{Here, block, block_at, leads, private};
 use crate::undo::place_of;
 use geryon_abi::layout::rpc as number;
@@ -148,9 +147,8 @@ pub fn repeat(mut b: Here, k: u8, row: &Row, args: &[u64; 6], result: i64) {
 
 impl Target {
     /// Leader: it was written. This stands before the record of the call's end.
-    pub fn log(self, b: Here, nr: u16) {
-        put(b, word(kind::VALUE, self.file, nr, self.id));
-        put(b, self.offset);
+    pub fn words(self, nr: u16) -> [u64; 2] {
+        [word(kind::VALUE, self.file, nr, self.id), self.offset]
     }
 
     /// A replica that does not lead, or has not led until now: do to its own what the leader has done.

@@ -206,6 +206,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     point!(ChildNew);
     let mut path = [0u8; 64];
     // The monitor looks whether its parent had descriptors of its own.
+    let followed = !leads();
     let answer = rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0);
     p.shares_files = 0;
     match answer {
@@ -224,6 +225,10 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         _ => {
             die();
         }
+    }
+    if followed && leads() {
+        crate::proc_files::give_names();
+        crate::settings::apply();
     }
     point!(ChildUnmapped);
     const AT_FDCWD: u64 = -100i64 as u64;

@@ -72,6 +72,7 @@ fn prepare() -> bool {
             crate::serial::promoted();
         }
         crate::proc_files::give_names();
+        crate::settings::apply();
         // SAFETY: a word of the private structure; the others read it as `leads` does.
         unsafe { (&raw mut p.role).write_volatile(role::LEADER) };
         point!(PromotionPrepared);
@@ -166,6 +167,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     }
     accept(b, flight::RETURNED);
     crate::timer::was_given(b, row.nr, result);
+    crate::settings::were_given(b, row.nr, result);
     point!(LegacyTaken);
     if crate::serial::active() && writing::is_cut_short(row.nr as u64, args, result) {
         // The rest may have to wait for another thread of the program. (Who asks takes the turn again.)
