@@ -224,6 +224,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             result = real_in_flight(number_of(row), &args, true);
         }
         ids::give_back(row, &shown, &args);
+        result = ids::rewritten(row, &shown, result);
         return ids::shown(row, result);
     }
     loop {
@@ -266,6 +267,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         }
         b = block_anew();
         ids::give_back(row, &shown, &now);
+        result = ids::rewritten(row, &shown, result);
         if room.is_some() || writing::was_halted(b) {
             result = writing::complete(b, row, &args, checked, result);
         }

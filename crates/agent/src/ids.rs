@@ -52,6 +52,26 @@ pub fn give_back(row: &Row, shown: &[u64; 6], given: &[u64; 6]) {
     }
 }
 
+/// Leader, behind a call that may have written ids: the program is to see those that it knows. The result,
+/// which the gate has noted, may be another then.
+#[inline(always)]
+pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
+    if result > 0 && are_ids_in(row) {
+        rewrite(row, args, result)
+    } else {
+        result
+    }
+}
+
+#[cold]
+fn rewrite(row: &Row, args: &[u64; 6], result: i64) -> i64 {
+    let new = path::shown_link(row, args, result, shown_as).unwrap_or(result);
+    if new != result {
+        block().flight_result = [new as u64; 2];
+    }
+    new
+}
+
 #[cold]
 fn translate(row: &Row, args: [u64; 6]) -> [u64; 6] {
     args::with(row, &args, &mut block(), |id| Some(own(id))).unwrap_or(args)

@@ -1,6 +1,7 @@
 //! Paths below /proc that name a process or a thread by its id.
 
 use crate::gate::guarded;
+use geryon_abi::row::{Kind, Len, Row};
 
 const PROC: &[u8] = b"/proc/";
 const TASK: &[u8] = b"task/";
@@ -16,6 +17,57 @@ pub fn with(at: u64, copy: &mut [u8], named: &impl Fn(u32) -> Option<u32>) -> u6
         Some(true) => copy.as_ptr() as u64,
         _ => at,
     }
+}
+
+/// Leader: a call has read a link, and has written so many bytes: where that is a link of /proc which says who
+/// asks, it says so with the ids that `shown` gives. The new length.
+pub fn shown_link(
+    row: &Row,
+    args: &[u64; 6],
+    result: i64,
+    shown: impl Fn(u32) -> u32,
+) -> Option<i64> {
+    let out = |i: &usize| matches!(row.args[*i].kind, Kind::Out(Len::Ret(_)));
+    let into = (0..row.args.len()).find(out)?;
+    let from = into.checked_sub(1)?;
+    let Kind::Out(Len::Ret(room)) = row.args[into].kind else {
+        return None;
+    };
+    let mut name = [0u8; 32];
+    let name = read(args[from], &mut name).filter(|_| row.args[from].kind == Kind::Path)?;
+    if name != b"/proc/self" && name != b"/proc/thread-self" {
+        return None;
+    }
+    let mut link = [0u8; 64];
+    let link = link.get_mut(..result as usize)?;
+    let mut text = [0u8; 64];
+    let mut out = Text {
+        to: &mut text,
+        len: 0,
+    };
+    let whole = guarded(|| {
+        // SAFETY: inside `guarded`; the kernel has just written so much.
+        unsafe {
+            link.as_mut_ptr()
+                .copy_from(args[into] as *const u8, link.len())
+        };
+    });
+    for (k, part) in link.split(|c| *c == b'/').enumerate() {
+        if k != 0 {
+            out.put(b"/")?;
+        }
+        match number(part) {
+            Some(id) => out.put_number(shown(id))?,
+            None => out.put(part)?,
+        }
+    }
+    let len = out.len.min(args[room as usize] as usize);
+    let there = whole
+        && guarded(|| {
+            // SAFETY: inside `guarded`.
+            unsafe { (args[into] as *mut u8).copy_from(text.as_ptr(), len) };
+        });
+    there.then_some(len as i64)
 }
 
 /// A path below /proc that is not longer than so.

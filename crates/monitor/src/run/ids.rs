@@ -1,6 +1,6 @@
 //! What agents ask when a replica has taken over: ids, descriptors and memory of those that are gone.
 
-use crate::state::Monitor;
+use crate::state::{Group, Monitor};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::who;
 use geryon_abi::proc_file::NAMES;
@@ -150,19 +150,21 @@ impl Monitor {
             }
             who::PARENT => {
                 let own = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
-                let parent = own.map_or(0, |g| g.name.parent);
+                let parent = match own.map_or(0, |g| g.name.parent) {
+                    // The program itself: it was made here.
+                    0 => return std::process::id() as Pid,
+                    parent => parent,
+                };
                 let lives = groups.any(|g| g.name.shown == parent);
                 if lives { parent } else { 0 }
             }
-            who::MINE => {
+            _ => {
                 let replica = self.processes.get(&pid).map(|p| p.replica);
                 let named = groups.find(|g| g.name.shown == id);
+                // (Where another one is about to take over, it is the replica that asks.)
                 let mine = named.zip(replica).and_then(|(g, r)| g.members[r].pid);
-                mine.unwrap_or(0)
-            }
-            _ => {
-                let named = groups.find(|g| g.name.shown == id);
-                named.and_then(|g| g.leader_pid()).unwrap_or(id)
+                let theirs = || named.and_then(Group::leader_pid).unwrap_or(id);
+                mine.unwrap_or_else(|| if way == who::MINE { 0 } else { theirs() })
             }
         }
     }
