@@ -37,7 +37,7 @@ pub fn ask(args: &[u64; 6], row: &Row) {
             asked.words = [0; CPU_WORDS];
             let bytes = (which as u32 as usize).min(8 * CPU_WORDS);
             let there = read(new, &mut asked.words, bytes.div_ceil(8));
-            if bytes % 8 != 0 {
+            if !bytes.is_multiple_of(8) {
                 asked.words[bytes / 8] &= (1 << (8 * (bytes % 8))) - 1;
             }
             there
