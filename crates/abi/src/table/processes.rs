@@ -72,14 +72,15 @@ rows! { pub(super) PROCESSES:
   158 arch_prctl Local Partial (code: Int32, addr: ByCommand)
     "Only the codes listed below; the agent owns GS, and shadow stacks cannot follow rewritten code.";
   160 setrlimit Input Partial (resource: Int32, rlim: In(Fixed(16)))
-    "The limit holds in the leader; it is not repeated when a follower takes over.";
+    "Limits of memory hold in every replica, the others in the leader and in who takes over from it.";
   186 gettid Input Full () -> Id;
   200 tkill Lifecycle Full (tid: Id, sig: Int32);
   202 futex Local Partial (uaddr: Special, op: Int32, val: Int32, timeout: ByCommand, uaddr2: Special, val3: Int32)
     "In a follower a wait may return early and a wake may wake all, both of which futex allows. PI operations need \
      equal thread ids in all replicas, that is, pid namespaces.";
   203 sched_setaffinity Input Partial (pid: Id, cpusetsize: Int32, mask: In(Arg(1)))
-    "Binds the leader's thread only, so that followers keep their own CPUs; not repeated when a follower takes over.";
+    "Binds the leader's thread, and that of who takes over from it; followers keep their own CPUs. Not repeated \
+     for a thread of another process, nor for CPUs from 1024 on.";
   204 sched_getaffinity Input Full (pid: Id, cpusetsize: Int32, mask: Out(Ret(1)));
   218 set_tid_address Lifecycle Full (tidptr: Special) -> Id;
   219 restart_syscall Lifecycle Full ();
@@ -92,7 +93,8 @@ rows! { pub(super) PROCESSES:
   274 get_robust_list Input Full (pid: Id, head_ptr: Out(Fixed(8)), len_ptr: Out(Fixed(8)));
   297 rt_tgsigqueueinfo Lifecycle Full (tgid: Id, tid: Id, sig: Int32, info: In(Fixed(128)));
   302 prlimit64 Input Partial (pid: Id, resource: Int32, new_limit: In(Fixed(16)), old_limit: Out(Fixed(16)))
-    "A new limit holds in the leader; it is not repeated when a follower takes over.";
+    "As setrlimit; of another process's new limits, those that are no limits of memory are not repeated when a \
+     follower takes over.";
   309 getcpu Input Full (cpu: Out(Fixed(4)), node: Out(Fixed(4)), tcache: Unused);
   314 sched_setattr Each Full (pid: Id, attr: In(Word(1)), flags: Int32);
   315 sched_getattr Input Full (pid: Id, attr: Out(Arg(2)), size: Int32, flags: Int32);
