@@ -125,6 +125,8 @@ static void be_child(int in) {
     CHECK(!strcmp(content("/proc/self/oom_score_adj", text, sizeof text), "400\n"));
     nap();
   }
+  // Its parent asks for it until then.
+  CHECK(read(in, &c, 1) == 1);
   _exit(0);
 }
 int main(int argc, char **argv) {
@@ -186,6 +188,7 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < THREADS; i++)
     CHECK(!pthread_join(t[i], NULL));
+  CHECK(write(ends[1], "x", 1) == 1);
   int status;
   CHECK(waitpid(child, &status, 0) == child && status == 0);
   guest_ok("recover_ids");
