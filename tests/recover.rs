@@ -84,6 +84,8 @@ fn killed_replicas_are_replaced() {
     };
     try_case(&forked(), "forked", leaders, &inputs, &mut verdicts);
     try_case(&signals(), "signals", leaders, &inputs, &mut verdicts);
+    try_case(&ids(), "ids", leaders, &inputs, &mut verdicts);
+    try_case(&ids(), "ids, anybody", OFTEN, &inputs, &mut verdicts);
     verdicts.finish();
 }
 
@@ -277,6 +279,20 @@ fn signals() -> Case {
             "60".into(),
         ],
         check: "tail -1 stdout | grep -qx 'GUEST-OK recover_signals'",
+    }
+}
+
+/// What was set by the ids of processes and threads, and the ids themselves.
+fn ids() -> Case {
+    let guest = built("recover_ids");
+    Case {
+        name: "ids",
+        argv: vec![
+            guest.to_string_lossy().into_owned(),
+            "60".into(),
+            "40".into(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_ids'",
     }
 }
 

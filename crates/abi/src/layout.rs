@@ -60,6 +60,16 @@ pub const RING_WORDS: usize = 1 << 15;
 pub const LONG_RING_WORDS: usize = 1 << 20;
 /// So many digests a thread keeps of what a call has written.
 pub const MAX_PIECES: usize = 256;
+/// Bytes of the largest structure with an id in it (struct sigevent).
+pub const MAX_WITH_ID: usize = 64;
+/// Bytes of a path below /proc in which ids are looked for.
+pub const MAX_PROC_PATH: usize = 256;
+/// Words of a set of CPUs.
+pub const CPU_WORDS: usize = 16;
+/// Limits that a process has.
+pub const LIMITS: usize = 16;
+/// Bytes of a thread's name, with the zero behind it.
+pub const NAME_BYTES: usize = 16;
 /// Bytes of the segment's header.
 pub const HEADER_BYTES: u64 = 0x1_0000;
 /// So much at the segment's start is read-only in the replicas.
@@ -148,6 +158,12 @@ pub struct Private {
     pub refused_shown: AtomicU32,
     /// See [`owes`].
     pub owes: AtomicU32,
+    /// 1: the program has opened a file below /proc for more than reading.
+    pub proc_files: u32,
+    /// Which limits the program has set, a bit for each.
+    pub limits_set: u32,
+    /// To what: soft and hard.
+    pub limits: [[u64; 2]; LIMITS],
 }
 
 /// Values of [`Block::vforked`].
@@ -333,6 +349,38 @@ pub struct Block {
     pub published: u64,
     /// Of the code that the monitor puts in the way of a thread that computes: rax and the flags.
     pub scratch: [u64; 2],
+    /// What the kernel is shown instead of a structure of the program's in which an id stands.
+    pub structure: [u8; MAX_WITH_ID],
+    /// And instead of a path.
+    pub path: [u8; MAX_PROC_PATH],
+    /// What a call asks to be bound by, see [`Asked`].
+    pub asked: Asked,
+    /// 1: the program has bound the thread to these CPUs.
+    pub is_bound: u32,
+    /// A bit for each.
+    pub cpus: [u64; CPU_WORDS],
+    /// Follower: the record that stands before the end of a call that has written to a file below /proc; else 0.
+    pub proc_file: u64,
+    /// And where the leader has written.
+    pub proc_offset: u64,
+    /// 1: the leader's thread has the name that follows, and this one does not have it yet.
+    pub is_named: u32,
+    /// Its name, and zeros.
+    pub name: [u8; NAME_BYTES],
+}
+
+/// What a call that sets a limit or CPUs was given.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// 1: it has not been made yet.
+    pub is_set: u32,
+    /// Of which process or thread, as the program knows it; 0: the caller.
+    pub id: u32,
+    /// Which limit.
+    pub which: u32,
+    /// The limit, soft and hard, or the CPUs.
+    pub words: [u64; CPU_WORDS],
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

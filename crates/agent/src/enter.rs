@@ -3,7 +3,7 @@
 use crate::gate::real;
 use crate::state::leads;
 use crate::stop::{broken, refused};
-use crate::{call, marshal, memory, process, raise, thread};
+use crate::{call, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
@@ -11,6 +11,7 @@ use geryon_abi::table;
 
 const ENOSYS: i64 = -38;
 const EINVAL: i64 = -22;
+const PR_SET_NAME: u32 = 15;
 
 /// Numbers of the calls that are treated by hand.
 pub mod nr {
@@ -36,8 +37,10 @@ pub mod nr {
     pub const KILL: u64 = 62;
     pub const PRCTL: u64 = 157;
     pub const ARCH_PRCTL: u64 = 158;
+    pub const SETRLIMIT: u64 = 160;
     pub const TKILL: u64 = 200;
     pub const FUTEX: u64 = 202;
+    pub const SCHED_SETAFFINITY: u64 = 203;
     pub const SET_TID_ADDRESS: u64 = 218;
     pub const EXIT_GROUP: u64 = 231;
     pub const TGKILL: u64 = 234;
@@ -46,6 +49,7 @@ pub mod nr {
     pub const WAITID: u64 = 247;
     pub const OPENAT: u64 = 257;
     pub const DUP3: u64 = 292;
+    pub const PRLIMIT64: u64 = 302;
     pub const EXECVEAT: u64 = 322;
     pub const CLONE3: u64 = 435;
     pub const CLOSE_RANGE: u64 = 436;
@@ -88,7 +92,7 @@ fn is_own_affair(number: u64, args: &[u64; 6]) -> bool {
         || table::row(number).is_none_or(|row| match row.class {
             Class::Local | Class::Memory => true,
             Class::Input => !changes(row, args, 1),
-            Class::Output | Class::Lifecycle | Class::Refused => false,
+            Class::Output | Class::Each | Class::Lifecycle | Class::Refused => false,
         })
 }
 
@@ -115,6 +119,10 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
         nr::SIGALTSTACK => sigaltstack(frame),
         nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
+        nr::SETRLIMIT | nr::PRLIMIT64 | nr::SCHED_SETAFFINITY => {
+            crate::settings::ask(&frame.args(), row);
+            call::input(frame, row);
+        }
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
@@ -136,7 +144,7 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         .iter()
         .any(|a| a.kind == geryon_abi::row::Kind::ByCommand)
     {
-        let value = marshal::command_of(row.nr as u64, &args);
+        let value = table::command_of(row.nr as u64, &args);
         match table::command(row.nr as u64, value) {
             Some(c) => class = c.class,
             None => {
@@ -147,11 +155,16 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         }
     }
     match class {
-        Class::Local | Class::Memory => frame.rax = real(row.nr as u64, args) as u64,
+        Class::Local | Class::Memory => {
+            frame.rax = real(row.nr as u64, args) as u64;
+            if row.nr as u64 == nr::PRCTL && args[0] as u32 == PR_SET_NAME {
+                crate::proc_files::named_by_itself();
+            }
+        }
         Class::Input => call::input(frame, row),
-        Class::Output | Class::Lifecycle => call::output(frame, row),
+        Class::Output | Class::Each | Class::Lifecycle => call::output(frame, row),
         Class::Refused => {
-            refused(row.nr as u64, marshal::command_of(row.nr as u64, &args));
+            refused(row.nr as u64, table::command_of(row.nr as u64, &args));
             frame.rax = EINVAL as u64;
         }
     }

@@ -1,6 +1,7 @@
 //! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
 
 use crate::call::{self, begin, complete, finish_for_good, rendezvous};
+use crate::children::{adopt, disown};
 use crate::compare::same_kind;
 use crate::digest::{CONFIRMED, Digest};
 use crate::diverge::{diverged, diverged_for_good};
@@ -14,11 +15,11 @@ use crate::raise;
 use crate::state::{Here, block, block_at, header, leads, private};
 use crate::thread::{alone, greet};
 use crate::wait::{announce, announce_end};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    MAX_CHILDREN, SEGMENT_BASE, SHUT_BYTES, flight, owes, promotion as promotion_state, role,
-    rpc as number, segment_bytes, vforked, wait, why,
+    SEGMENT_BASE, SHUT_BYTES, flight, owes, promotion as promotion_state, role, rpc as number,
+    segment_bytes, vforked, wait, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
@@ -45,45 +46,6 @@ const CLONE_CHILD_SETTID: u64 = 0x100_0000;
 const EAGAIN: i64 = -11;
 const WNOHANG: u64 = 1;
 const WALL: u64 = 0x4000_0000;
-
-/// Children of this process: (id the program sees) << 32 | (own id). Followers only.
-static CHILDREN: [AtomicU64; MAX_CHILDREN] = [const { AtomicU64::new(0) }; MAX_CHILDREN];
-static CHILDREN_HIGH: AtomicU32 = AtomicU32::new(0);
-
-fn adopt(shown: u32, own: u32) {
-    let entry = (shown as u64) << 32 | own as u64;
-    for (i, c) in CHILDREN.iter().enumerate() {
-        if c.compare_exchange(0, entry, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
-            CHILDREN_HIGH.fetch_max(i as u32 + 1, Ordering::AcqRel);
-            return;
-        }
-    }
-}
-
-fn disown(shown: u32) -> Option<u32> {
-    let high = CHILDREN_HIGH.load(Ordering::Acquire) as usize;
-    CHILDREN.iter().take(high).find_map(|c| {
-        let entry = c.load(Ordering::Acquire);
-        (entry != 0 && (entry >> 32) as u32 == shown).then(|| {
-            c.store(0, Ordering::Release);
-            entry as u32
-        })
-    })
-}
-
-/// New leader: tell the monitor which children are still to be waited for. The former leader's kernel may
-/// have given one to a wait that is not in the log.
-pub fn tell_children() {
-    let high = CHILDREN_HIGH.load(Ordering::Acquire) as usize;
-    for child in CHILDREN.iter().take(high) {
-        let shown = child.load(Ordering::Acquire) >> 32;
-        if shown != 0 {
-            rpc(number::UNREAPED, shown, 0, 0);
-        }
-    }
-}
 
 /// vfork, and clone with CLONE_VM | CLONE_VFORK (posix_spawn): the child runs in its parent's
 /// memory, on a slot of its own in the parent's log, until it execs or exits; the parent waits.
@@ -239,17 +201,12 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     alone();
     p.forks = 0;
     p.file_maps = 0;
-    for c in CHILDREN
-        .iter()
-        .take(CHILDREN_HIGH.load(Ordering::Relaxed) as usize)
-    {
-        c.store(0, Ordering::Relaxed);
-    }
-    CHILDREN_HIGH.store(0, Ordering::Relaxed);
+    crate::children::forget();
     p.own_pid = real(NR_GETPID, [0; 6]) as u32;
     point!(ChildNew);
     let mut path = [0u8; 64];
     // The monitor looks whether its parent had descriptors of its own.
+    let followed = !leads();
     let answer = rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0);
     p.shares_files = 0;
     match answer {
@@ -268,6 +225,10 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         _ => {
             die();
         }
+    }
+    if followed && leads() {
+        crate::proc_files::give_names();
+        crate::settings::apply();
     }
     point!(ChildUnmapped);
     const AT_FDCWD: u64 = -100i64 as u64;

@@ -64,13 +64,15 @@ fn prepare() -> bool {
         }
         // Whoever has still to map a file finds it here.
         header().open.leader_pid.store(p.own_pid, Ordering::SeqCst);
-        crate::process::tell_children();
+        crate::children::tell();
         if !guest {
             crate::timer::arm();
         }
         if crate::serial::is_serial() {
             crate::serial::promoted();
         }
+        crate::proc_files::give_names();
+        crate::settings::apply();
         // SAFETY: a word of the private structure; the others read it as `leads` does.
         unsafe { (&raw mut p.role).write_volatile(role::LEADER) };
         point!(PromotionPrepared);
@@ -165,6 +167,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     }
     accept(b, flight::RETURNED);
     crate::timer::was_given(b, row.nr, result);
+    crate::settings::were_given(b, row.nr, result);
     point!(LegacyTaken);
     if crate::serial::active() && writing::is_cut_short(row.nr as u64, args, result) {
         // The rest may have to wait for another thread of the program. (Who asks takes the turn again.)

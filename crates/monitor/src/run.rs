@@ -96,6 +96,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         symbolizer: Symbolizer::new(),
         messages: HashSet::new(),
         outcome: None,
+        outlived: None,
         options,
     };
     let result = m.serve(&signals);
@@ -174,6 +175,7 @@ impl Monitor {
             }
             if watched.elapsed() >= Duration::from_millis(WATCH_MS) {
                 watched = Instant::now();
+                self.tell_outlived();
                 unless_gone(self.watch())?;
             }
         }

@@ -23,7 +23,7 @@ use geryon_symbols::Symbolizer;
 use geryon_tracee::{Pid, RemoteMemory};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Everything.
 pub struct Monitor {
@@ -87,6 +87,9 @@ pub struct Monitor {
     pub messages: HashSet<String>,
     /// How the run ends, once that is known.
     pub outcome: Option<Outcome>,
+    /// When the program's first process was found to have ended, and others to live on; and whether the user
+    /// knows.
+    pub outlived: Option<(Instant, bool)>,
 }
 
 /// What holds for a replica in all its groups.

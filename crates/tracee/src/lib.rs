@@ -9,6 +9,7 @@ mod filter;
 mod memory;
 pub mod points;
 mod queue;
+mod scheduling;
 mod stat;
 mod stop;
 
@@ -18,6 +19,7 @@ pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
 pub use queue::{Queue, Siginfo, queue_signal};
+pub use scheduling::{Scheduling, scheduling, set_scheduling};
 pub use stat::{core_of, cpu_ticks, processor_time, state};
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 

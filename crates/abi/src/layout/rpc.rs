@@ -48,5 +48,7 @@ pub const DELIVER_BEYOND: u64 = BASE + 17;
 pub const INJECTED: u64 = BASE + 18;
 /// The thread in this slot has the turn, computes, and lets others wait: (slot).
 pub const STARVES: u64 = BASE + 19;
+/// Write to a file of a process below /proc: (address of a [`crate::proc_file::Writing`]).
+pub const WRITES: u64 = BASE + 20;
 /// One past the last.
-pub const END: u64 = BASE + 20;
+pub const END: u64 = BASE + 21;

@@ -11,11 +11,11 @@ commands! { pub(super) FCNTL:
   5 F_GETLK Input (InOut(Fixed(32)));
   6 F_SETLK Output (In(Fixed(32)));
   7 F_SETLKW Output (In(Fixed(32)));
-  8 F_SETOWN Input (Int32);
+  8 F_SETOWN Input (Id);
   9 F_GETOWN Input (Unused);
   10 F_SETSIG Input (Int32);
   11 F_GETSIG Input (Unused);
-  15 F_SETOWN_EX Input (In(Fixed(8)));
+  15 F_SETOWN_EX Input (InId(8, 4));
   16 F_GETOWN_EX Input (Out(Fixed(8)));
   17 F_GETOWNER_UIDS Input (Out(Fixed(8)));
   36 F_OFD_GETLK Input (InOut(Fixed(32)));
@@ -47,7 +47,7 @@ commands! { pub(super) PRCTL:
   13 PR_GET_TIMING Local (Unused);
   14 PR_SET_TIMING Local (Int32);
   15 PR_SET_NAME Local (Path);
-  16 PR_GET_NAME Local (Out(Fixed(16)));
+  16 PR_GET_NAME Input (Out(Fixed(16))) "Another thread may have given it, by a file below /proc.";
   21 PR_GET_SECCOMP Refused (Unused) "It would show Geryon's own filter.";
   22 PR_SET_SECCOMP Refused (Int32) "See seccomp.";
   23 PR_CAPBSET_READ Local (Int32);
@@ -57,7 +57,7 @@ commands! { pub(super) PRCTL:
   27 PR_GET_SECUREBITS Local (Unused);
   28 PR_SET_SECUREBITS Local (Int32);
   29 PR_SET_TIMERSLACK Local (Int);
-  30 PR_GET_TIMERSLACK Local (Unused);
+  30 PR_GET_TIMERSLACK Input (Unused);
   31 PR_TASK_PERF_EVENTS_DISABLE Local (Unused);
   32 PR_TASK_PERF_EVENTS_ENABLE Local (Unused);
   33 PR_MCE_KILL Local (Int32);

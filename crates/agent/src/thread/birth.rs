@@ -197,6 +197,12 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.waiting.store(wait::NONE, Ordering::Relaxed);
     new.pending_count.store(0, Ordering::Relaxed);
     new.signal_logged = 0;
+    new.is_bound = parent.is_bound;
+    if parent.is_bound != 0 {
+        new.cpus = parent.cpus;
+    }
+    new.is_named = parent.is_named;
+    new.name = parent.name;
     new.clear_tid = if state.rdi & CLONE_CHILD_CLEARTID != 0 && !vforked {
         state.r10
     } else {

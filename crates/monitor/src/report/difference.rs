@@ -26,7 +26,16 @@ impl Monitor {
         let row = table::row(u64::from(record::short_of(w.ours[0])))?;
         for (i, a) in row.args.iter().enumerate() {
             let (x, y) = (w.theirs[2 + i], w.ours[2 + i]);
-            let scalar = matches!(a.kind, Kind::Int | Kind::Int32 | Kind::Fd | Kind::Addr);
+            let scalar = matches!(
+                a.kind,
+                Kind::Int
+                    | Kind::Int32
+                    | Kind::Fd
+                    | Kind::Addr
+                    | Kind::Id
+                    | Kind::IdIf(..)
+                    | Kind::Group
+            );
             if scalar && x != y && k == kind::BEGIN {
                 return Some(Difference {
                     argument: a.name.into(),

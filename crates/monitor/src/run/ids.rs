@@ -1,9 +1,12 @@
 //! What agents ask when a replica has taken over: ids, descriptors and memory of those that are gone.
 
-use crate::state::Monitor;
+use crate::state::{Group, Monitor};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::who;
+use geryon_abi::proc_file::NAMES;
 use geryon_tracee::Pid;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 /// Close-on-exec in the list of descriptors.
 const CLOSE_ON_EXEC: u64 = 1 << 32;
@@ -68,6 +71,32 @@ impl Monitor {
         Ok(n as i64)
     }
 
+    /// A follower is to have what the leader has written to a file of its process's. What the monitor may not
+    /// do the follower goes without, until it is asked for.
+    pub(super) fn write_proc_file(&mut self, pid: Pid, at: u64) -> Result<()> {
+        let memory = self.memory(pid)?;
+        let [id, file, address, len, offset] = memory.words::<5>(at)?;
+        let id = id as Pid;
+        let is_of = |t: &crate::state::Thread| {
+            let replica = |p: &Pid| self.processes.get(p).map(|p| p.replica);
+            replica(&t.pid).is_some() && replica(&t.pid) == replica(&pid)
+        };
+        let name = NAMES.get(file as usize).context("no such file")?;
+        if len > LARGEST || !self.threads.get(&id).is_some_and(is_of) {
+            bail!("a replica may write to no other one");
+        }
+        let mut bytes = vec![0; len as usize];
+        self.memory(pid)?.read(address, &mut bytes)?;
+        let file = File::options()
+            .write(true)
+            .open(format!("/proc/{id}/{name}"));
+        // Whoever was to get it may be gone here.
+        if let Ok(file) = file {
+            let _ = file.write_all_at(&bytes, offset);
+        }
+        Ok(())
+    }
+
     /// The program kills by force: what dies of it has not been lost.
     pub(super) fn announce_kill(&mut self, pid: Pid, nr: u64, target: u64) {
         let target = target as u32 as Pid;
@@ -121,13 +150,21 @@ impl Monitor {
             }
             who::PARENT => {
                 let own = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
-                let parent = own.map_or(0, |g| g.name.parent);
+                let parent = match own.map_or(0, |g| g.name.parent) {
+                    // The program itself: it was made here.
+                    0 => return std::process::id() as Pid,
+                    parent => parent,
+                };
                 let lives = groups.any(|g| g.name.shown == parent);
                 if lives { parent } else { 0 }
             }
             _ => {
+                let replica = self.processes.get(&pid).map(|p| p.replica);
                 let named = groups.find(|g| g.name.shown == id);
-                named.and_then(|g| g.leader_pid()).unwrap_or(id)
+                // (Where another one is about to take over, it is the replica that asks.)
+                let mine = named.zip(replica).and_then(|(g, r)| g.members[r].pid);
+                let theirs = || named.and_then(Group::leader_pid).unwrap_or(id);
+                mine.unwrap_or_else(|| if way == who::MINE { 0 } else { theirs() })
             }
         }
     }

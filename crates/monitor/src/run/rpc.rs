@@ -69,6 +69,10 @@ impl Monitor {
                 0
             }
             rpc::WHO => i64::from(self.who(pid, regs.rdi as u32 as Pid, regs.rsi)),
+            rpc::WRITES => {
+                self.write_proc_file(pid, regs.rdi)?;
+                0
+            }
             rpc::REAP => self.reap_for(pid, regs.rdi)?,
             rpc::UNREAPED => {
                 self.is_unreaped(pid, regs.rdi as u32 as Pid);
