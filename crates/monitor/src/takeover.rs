@@ -31,7 +31,7 @@ use anyhow::Result;
 use flight::Legacy;
 use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
-use geryon_tracee::{Pid, Regs, RemoteMemory, kill};
+use geryon_tracee::{Pid, Regs, RemoteMemory, cpu_ticks, kill};
 use signals::Waiting;
 pub(crate) use signals::as_it_was;
 use std::collections::HashMap;
@@ -52,6 +52,8 @@ pub struct Takeover {
     successor: usize,
     /// Since when there is no leader.
     since: Instant,
+    /// Processor time that the former leader had used.
+    used: u64,
     /// Its vforks' children, which run in its memory: on which slots.
     guests: Vec<(u64, Pid)>,
     /// Threads of the former leader, at their ends, with their registers.
@@ -420,6 +422,7 @@ impl Takeover {
             pid,
             successor,
             since: Instant::now(),
+            used: cpu_ticks(pid),
             guests: Vec::new(),
             bodies: HashMap::new(),
             memories: memory.into_iter().collect(),
@@ -460,6 +463,27 @@ impl Takeover {
         is_new
     }
 
+    /// How many stages are over.
+    pub(crate) fn stages_over(&self) -> u64 {
+        self.stage as u64 + u64::from(self.told)
+    }
+
+    /// Processor time that the former leader had used, as long as all follow still.
+    pub(crate) fn former_ticks(&self) -> Option<u64> {
+        (self.stage != Stage::Asked).then_some(self.used)
+    }
+
+    /// What it waits for, for messages.
+    pub(crate) fn awaits(&self) -> &'static str {
+        match self.stage {
+            Stage::Dying => "its threads are to end",
+            Stage::Replaying if self.outvoted => "its log is to be cut off where all stand",
+            Stage::Replaying => "its log is to be replayed to the end",
+            Stage::Asked if !self.told => "a thread is to come to a call and lead",
+            Stage::Asked => "what it had under way is to be completed",
+        }
+    }
+
     /// A successor was lost, too: what it had not made its own is still to be taken over.
     fn succeed(&mut self, before: Takeover) {
         self.older.extend(&before.older);
@@ -475,6 +499,7 @@ impl Takeover {
             self.former = before.former;
             self.pid = before.pid;
             self.since = before.since;
+            self.used = before.used.max(self.used);
             self.stage = before.stage;
             self.outvoted = before.outvoted;
             self.guests = before.guests;
