@@ -18,6 +18,7 @@ mod ends;
 mod flight;
 mod guests;
 mod quiet;
+mod rest;
 mod signals;
 mod spoilt;
 mod undo;
@@ -32,6 +33,7 @@ use flight::Legacy;
 use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, Regs, RemoteMemory, cpu_ticks, kill};
+use rest::Rest;
 use signals::Waiting;
 pub(crate) use signals::as_it_was;
 use std::collections::HashMap;
@@ -67,8 +69,8 @@ pub struct Takeover {
     told: bool,
     /// The survivors do not agree with what it has logged last.
     outvoted: bool,
-    /// Positions at which the survivors were last found at rest.
-    rest: Vec<(u32, u64)>,
+    /// Where the survivors were last found at rest.
+    rest: Rest,
     /// Where the log was cut off, by thread group.
     cuts: HashMap<u32, u64>,
     /// Survivors that cannot follow the successor.
@@ -430,7 +432,7 @@ impl Takeover {
             stage: Stage::Dying,
             told: false,
             outvoted: false,
-            rest: Vec::new(),
+            rest: Rest::default(),
             cuts: HashMap::new(),
             dismissed: Vec::new(),
             legacy: Vec::new(),
@@ -454,13 +456,9 @@ impl Takeover {
     }
 
     /// Nobody gets on who is to replay the log's end: it says something that cannot be, and is cut off
-    /// where the survivors stand. False when that was tried, or there is nothing to replay.
-    pub(crate) fn doubts(&mut self) -> bool {
-        let is_new = self.stage == Stage::Replaying && !self.outvoted;
-        if is_new {
-            self.outvoted = true;
-        }
-        is_new
+    /// where the survivors stand.
+    pub(crate) fn doubts(&mut self) {
+        self.outvoted |= self.stage == Stage::Replaying;
     }
 
     /// How many stages are over.

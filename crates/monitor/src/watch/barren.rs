@@ -55,7 +55,7 @@ impl Barren {
         let spent = budget.is_some_and(|most| ticks - self.ticks > most);
         if spent || self.rounds >= IDLE_ROUNDS {
             Hope::None
-        } else if self.rounds >= DOUBTFUL_ROUNDS {
+        } else if rests && self.rounds == DOUBTFUL_ROUNDS {
             Hope::Doubt
         } else {
             Hope::Some
@@ -109,9 +109,8 @@ impl Monitor {
         match barren.look(progress, ticks, rest, budget) {
             Hope::Some => {}
             Hope::Doubt => {
-                let takeover = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut());
-                if takeover.is_some_and(Takeover::doubts) {
-                    self.watch.barren.remove(&id);
+                if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
+                    t.doubts();
                 }
             }
             Hope::None => self.tell_barren(id, &members),
@@ -136,8 +135,7 @@ impl Monitor {
     /// program's own futex call naps, and one that has vforked waits in the kernel for what its child does.
     fn all_rest(&self, pid: Pid, views: &[View]) -> bool {
         let of_it = self.membership(pid);
-        let is_guest =
-            |p: &Process| p.guest.is_some() && p.parent.is_some() && p.parent == of_it;
+        let is_guest = |p: &Process| p.guest.is_some() && p.parent.is_some() && p.parent == of_it;
         let has_guest = self.processes.values().any(is_guest);
         let mut threads = self.threads.iter().filter(|(_, t)| t.pid == pid);
         threads.all(|(tid, _)| {
@@ -168,7 +166,10 @@ mod tests {
 
     #[test]
     fn naps_between_looks_count_and_looks_do_not() {
-        assert_eq!(rounds(2 * IDLE_ROUNDS, |k| (7, 1, k % 2 == 0)), Hope::Doubt);
+        assert_eq!(
+            rounds(2 * DOUBTFUL_ROUNDS + 1, |k| (7, 1, k % 2 == 0)),
+            Hope::Doubt
+        );
         assert_eq!(rounds(3 * IDLE_ROUNDS, |k| (7, 1, k % 2 == 0)), Hope::None);
     }
 
