@@ -4,7 +4,7 @@
 
 use super::Takeover;
 use super::quiet::Stand;
-use super::rest::is_held;
+use super::rest::{is_held, naps};
 use super::undo::undo;
 use crate::block_field;
 use crate::segment::Segment;
@@ -186,23 +186,29 @@ impl Monitor {
             Some(g) => g.living().map(|(_, p)| p).collect(),
             None => return true,
         };
-        let mut back = true;
-        for pid in members {
-            let stands = self.stands(pid);
+        let (mut back, mut astray) = (true, Vec::new());
+        for pid in members.iter().copied() {
+            let stands = self.stands(pid).unwrap_or_default();
             let cut = |s: &Stand| t.cuts.get(&s.slot).copied();
-            let has_passed = |s: &Stand| cut(s).is_some_and(|at| s.pos > at);
             let waits_there = |s: &Stand| match s.waiting {
-                wait::RECORD => true,
+                wait::RECORD => cut(s).is_none_or(|at| s.pos <= at),
                 wait::KERNEL | wait::WORD => !s.midway,
                 _ => cut(s).is_none(),
             };
-            back &= stands
-                .as_ref()
-                .is_some_and(|all| all.iter().all(waits_there));
-            if stands.is_some_and(|all| all.iter().any(has_passed)) {
-                back = false;
-                self.dismiss(id, t, pid);
+            // (Elsewhere it may be on its way back.)
+            let has_passed = |s: &Stand| naps(s) && cut(s).is_some_and(|at| s.pos > at);
+            back &= !stands.is_empty() && stands.iter().all(waits_there);
+            if stands.iter().any(has_passed) {
+                astray.push(pid);
             }
+        }
+        if !astray.is_empty() && astray.len() == members.len() {
+            self.give_up(DISAGREE);
+            return false;
+        }
+        back &= astray.is_empty();
+        for pid in astray {
+            self.dismiss(id, t, pid);
         }
         back
     }

@@ -58,7 +58,7 @@ fn rests(s: &Stand, head: u64) -> bool {
 }
 
 /// Does it sleep, and look at times?
-fn naps(s: &Stand) -> bool {
+pub(super) fn naps(s: &Stand) -> bool {
     s.in_futex && !s.suspended
 }
 
