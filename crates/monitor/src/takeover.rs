@@ -21,6 +21,7 @@ mod quiet;
 mod rest;
 mod signals;
 mod spoilt;
+mod stage;
 mod undo;
 
 pub use children::Ended;
@@ -36,6 +37,7 @@ use geryon_tracee::{Pid, Regs, RemoteMemory, cpu_ticks, kill};
 use rest::Rest;
 use signals::Waiting;
 pub(crate) use signals::as_it_was;
+use stage::Stage;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -79,16 +81,6 @@ pub struct Takeover {
     legacy: Vec<Legacy>,
     /// Signals that waited for it in the kernel.
     waiting: Vec<Waiting>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// The former leader's threads come to their ends.
-    Dying,
-    /// The successor replays what is left.
-    Replaying,
-    /// The successor was asked.
-    Asked,
 }
 
 impl Monitor {
@@ -448,38 +440,6 @@ impl Takeover {
     /// Is the process the former leader's, or that of a vfork's child of it?
     pub(crate) fn is_of(&self, pid: Pid) -> bool {
         self.pid == pid || self.guests.iter().any(|(_, g)| *g == pid)
-    }
-
-    /// What the former leader has logged last is in doubt: it is cut off where the survivors stand.
-    pub(crate) fn distrust(&mut self) {
-        self.outvoted = true;
-    }
-
-    /// Nobody gets on who is to replay the log's end: it says something that cannot be, and is cut off
-    /// where the survivors stand.
-    pub(crate) fn doubts(&mut self) {
-        self.outvoted |= self.stage == Stage::Replaying;
-    }
-
-    /// How many stages are over.
-    pub(crate) fn stages_over(&self) -> u64 {
-        self.stage as u64 + u64::from(self.told)
-    }
-
-    /// Processor time that the former leader had used, as long as all follow still.
-    pub(crate) fn former_ticks(&self) -> Option<u64> {
-        (self.stage != Stage::Asked).then_some(self.used)
-    }
-
-    /// What it waits for, for messages.
-    pub(crate) fn awaits(&self) -> &'static str {
-        match self.stage {
-            Stage::Dying => "its threads are to end",
-            Stage::Replaying if self.outvoted => "its log is to be cut off where all stand",
-            Stage::Replaying => "its log is to be replayed to the end",
-            Stage::Asked if !self.told => "a thread is to come to a call and lead",
-            Stage::Asked => "what it had under way is to be completed",
-        }
     }
 
     /// A successor was lost, too: what it had not made its own is still to be taken over.
