@@ -20,7 +20,7 @@ pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
 pub use queue::{Queue, Siginfo, queue_signal};
 pub use scheduling::{Scheduling, scheduling, set_scheduling};
-pub use stat::{core_of, cpu_ticks, processor_time, state};
+pub use stat::{core_of, cpu_ticks, processor_time, sleeps, state};
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 
 use geryon_abi::point::FaultPoint;

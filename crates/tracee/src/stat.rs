@@ -42,6 +42,14 @@ pub fn processor_time(tid: Pid) -> Option<std::time::Duration> {
     Some(std::time::Duration::from_nanos(ns))
 }
 
+/// How often a thread has gone to sleep; 0 when it is gone.
+pub fn sleeps(tid: Pid) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let mut lines = text.lines();
+    let count = lines.find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+    count.and_then(|c| c.trim().parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
