@@ -237,7 +237,7 @@ pub fn await_file_maps() {
     let mut patience = Patience::new();
     loop {
         // Those that are being made have still to fetch what they replay, too.
-        let mask = crate::log::readers() & !crate::log::sleepers();
+        let mask = crate::log::readers(block()) & !crate::log::sleepers(block());
         let late = (0..MAX_REPLICAS).find(|i| {
             mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
         });
@@ -257,7 +257,7 @@ pub fn await_file_maps() {
 /// Leader: before a descriptor goes away that a sleeping replica would have to map when it wakes up:
 /// there have to be younger ones.
 pub fn outdate_sleepers() {
-    let mask = crate::log::sleepers();
+    let mask = crate::log::sleepers(block());
     let issued = private().file_maps;
     let late = |i: &usize| {
         mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
