@@ -15,7 +15,7 @@ pub use geryon_ring::follow::{
 pub use geryon_ring::lead::{
     append, check_place, confirmed, is_end, publish, put, put_again, reserve,
 };
-pub use geryon_ring::roll::{followers, readers, sleepers};
+pub use geryon_ring::roll::{are_all, readers, sleepers};
 pub use world::register_barrier;
 
 /// A follower tells the leader how far it is at least this often.

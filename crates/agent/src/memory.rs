@@ -237,11 +237,17 @@ pub fn await_file_maps() {
     let mut patience = Patience::new();
     loop {
         // Those that are being made have still to fetch what they replay, too.
-        let mask = crate::log::readers(block()) & !crate::log::sleepers(block());
+        let readers = crate::log::readers(block());
+        let mask = readers & !crate::log::sleepers(block());
         let late = (0..MAX_REPLICAS).find(|i| {
             mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
         });
-        let Some(i) = late else { break };
+        let Some(i) = late else {
+            if crate::log::are_all(block(), readers) {
+                break;
+            }
+            continue;
+        };
         announce(wait::MAPS, i as u64, issued);
         if patience.spend() {
             let word = &header().open.file_maps[i];

@@ -136,7 +136,9 @@ fn await_record<T: Thread>(t: T, at: u64) -> bool {
         return true;
     }
     if t.promoted() {
-        return false;
+        // What the former leader has published meanwhile comes first.
+        t.set_limit(r.head());
+        return at < t.limit();
     }
     tell_tail(t);
     t.stands_at_end();

@@ -1,7 +1,7 @@
 //! The leader's side of the log: append, publish, wait for room and for confirmations.
 
 use crate::memory::{Control, Group, Log};
-use crate::roll::{followers, readers, sleepers};
+use crate::roll::{are_all, followers, readers, sleepers};
 use crate::word::Atom;
 use crate::world::{Thread, Word, at};
 use core::hint::black_box;
@@ -108,6 +108,9 @@ fn make_room<T: Thread>(t: T, words: u64) {
         let sleepers = sleepers(t);
         let mask = readers(t) | sleepers;
         let low = r.lowest_tail(mask);
+        if !are_all(t, mask) {
+            continue;
+        }
         if low == u64::MAX {
             // What is published at once fits into the ring, also where nobody reads it.
             t.set_limit(r.head() + r.words());
@@ -215,14 +218,18 @@ pub fn put_again<T: Thread>(t: T, word: u64) {
 /// Take the position that this thread's slot had before (a slot's stream never starts anew).
 pub fn resume<T: Thread>(t: T, leads: bool) {
     let r = t.ring();
-    t.set_limit(if leads {
-        let low = r.lowest_tail(readers(t));
-        if low == u64::MAX {
-            t.pos() + r.words()
-        } else {
-            low + r.words()
+    if !leads {
+        return t.set_limit(r.head());
+    }
+    let low = loop {
+        let mask = readers(t);
+        let low = r.lowest_tail(mask);
+        if are_all(t, mask) {
+            break low;
         }
-    } else {
-        r.head()
+    };
+    t.set_limit(match low {
+        u64::MAX => t.pos() + r.words(),
+        low => low + r.words(),
     });
 }

@@ -13,7 +13,15 @@ pub fn followers<T: Thread>(t: T) -> u32 {
 
 /// Those whose unread records must not be overwritten.
 pub fn readers<T: Thread>(t: T) -> u32 {
-    followers(t) | t.group().joining().load(Ordering::Acquire)
+    // In this order: who joins is in the other word before it is out of this one.
+    let joining = t.group().joining().load(Ordering::Acquire);
+    joining | followers(t)
+}
+
+/// Has nobody come to the readers since they were `mask`? To be asked behind the look at their words: a
+/// copy may have taken its seat before that look, and its source read on.
+pub fn are_all<T: Thread>(t: T, mask: u32) -> bool {
+    readers(t) & !mask == 0
 }
 
 /// Those among the readers that stand still until they are needed (a checkpoint).

@@ -23,7 +23,8 @@ pub fn sleeps<C: Control>(ring: &C, replica: usize) -> bool {
     ring.follower_sleeps().load(Ordering::SeqCst) & (1 << replica) != 0
 }
 
-/// The copy's thread will. Before it [`joins`].
+/// The copy's thread will. Before it [`joins`]; and as where any follower goes to sleep, a barrier on all
+/// cores that run a leader follows, before the copy's thread does.
 pub fn wants_waking<C: Control>(ring: &C, replica: usize) {
     ring.follower_sleeps()
         .fetch_or(1 << replica, Ordering::SeqCst);

@@ -32,10 +32,14 @@ pub enum Fault {
     LeaderSleepsUnordered,
     /// The monitor wakes the leader without changing the words that the leader sleeps on.
     DropLeavesWords,
-    /// A seat is taken before its tails are set.
-    SeatBeforeTail,
+    /// A copy joins before its tails are set.
+    JoinsWithoutTail,
+    /// Its source goes on before it has its seat.
+    SourceGoesFirst,
     /// A copy joins without the flag that says that it sleeps.
     JoinsUnflagged,
+    /// It does with the flag, but without the barrier behind that.
+    JoinsWithoutBarrier,
     /// The monitor's wake-up of a successor comes before the question.
     WokenBeforeAsked,
     /// Two threads of a successor may both prepare it.

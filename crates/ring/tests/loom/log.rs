@@ -71,7 +71,7 @@ fn rendezvous(followers: usize, rounds: u64, preemptions: usize, fault: Fault) {
 
 #[test]
 fn a_follower_reads_what_was_written() {
-    stream(1, 3, PREEMPTIONS, Fault::None);
+    stream(1, 4, PREEMPTIONS, Fault::None);
 }
 
 #[test]

@@ -7,6 +7,8 @@
 mod cores;
 mod fault;
 mod log;
+mod promotion;
+mod seats;
 mod word;
 mod world;
 
