@@ -17,6 +17,8 @@ mod cut;
 mod ends;
 mod flight;
 mod guests;
+#[cfg(test)]
+mod hostile;
 mod quiet;
 mod signals;
 mod spoilt;
