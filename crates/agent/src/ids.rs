@@ -63,8 +63,8 @@ fn translate(row: &Row, mut args: [u64; 6]) -> [u64; 6] {
 
 /// Which process or thread the id that the program knows names now.
 fn own(id: u32) -> u32 {
-    if id == private().shown_pid {
-        return private().own_pid;
+    if id == private().shown_pid.get() {
+        return private().own_pid.get();
     }
     let named = |s: &usize| {
         let b = block_at(*s);
@@ -97,8 +97,8 @@ fn show(row: &Row, result: i64) -> i64 {
     let guest = block().vforked != vforked::NOT;
     match row.nr {
         GETPID if guest => block().shown_tid as i64,
-        GETPPID if guest => private().shown_pid as i64,
-        GETPID => private().shown_pid as i64,
+        GETPPID if guest => private().shown_pid.get() as i64,
+        GETPID => private().shown_pid.get() as i64,
         GETTID | SET_TID_ADDRESS => block().shown_tid as i64,
         GETPPID => match rpc(number::WHO, 0, who::PARENT, 0) {
             0 => result,

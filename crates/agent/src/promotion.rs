@@ -37,7 +37,7 @@ impl Heir for Here {
     }
 
     fn may_prepare(self) -> bool {
-        !is_guest() || private().shares_files != 0 || crate::thread::is_single()
+        !is_guest() || private().shares_files.get() != 0 || crate::thread::is_single()
     }
 
     fn prepare(self) {
@@ -46,7 +46,8 @@ impl Heir for Here {
             broken();
         }
         point!(PromotionBegun);
-        p.file_maps = header().open.file_maps[p.replica as usize].load(Ordering::SeqCst);
+        let maps = &header().open.file_maps[p.replica.get() as usize];
+        p.file_maps.set(maps.load(Ordering::SeqCst));
         // Nobody is inside a section: what a copied process shows of that is its source's.
         crate::clock::reset_locks();
         let guest = is_guest();
@@ -58,7 +59,10 @@ impl Heir for Here {
             false => crate::files::inherit(),
         }
         // Whoever has still to map a file finds it here.
-        header().open.leader_pid.store(p.own_pid, Ordering::SeqCst);
+        header()
+            .open
+            .leader_pid
+            .store(p.own_pid.get(), Ordering::SeqCst);
         crate::process::tell_children();
         if !guest {
             crate::timer::arm();
@@ -66,8 +70,7 @@ impl Heir for Here {
         if crate::serial::is_serial() {
             crate::serial::promoted();
         }
-        // SAFETY: a word of the private structure; the others read it as `leads` does.
-        unsafe { (&raw mut p.role).write_volatile(role::LEADER) };
+        p.role.set(role::LEADER);
         point!(PromotionPrepared);
     }
 

@@ -85,8 +85,7 @@ impl Thread for Here {
 
     #[inline(always)]
     fn replica(self) -> usize {
-        // SAFETY: a word of the private structure.
-        unsafe { core::ptr::from_ref(&private().replica).read_volatile() as usize }
+        private().replica.get() as usize
     }
 
     #[inline(always)]
