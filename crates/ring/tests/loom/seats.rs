@@ -6,6 +6,7 @@ use crate::world::{Here, Shared};
 use crate::{PREEMPTIONS, explore};
 use geryon_ring::follow::{acknowledge, get_torn};
 use geryon_ring::lead::{confirmed, publish, put};
+use geryon_ring::roll::{are_all, readers};
 use geryon_ring::seats;
 use geryon_ring::world::Thread;
 use loom::thread;
@@ -112,6 +113,22 @@ fn a_copy_that_joins_before_its_tail_is_set_is_noticed() {
 #[should_panic]
 fn a_source_that_goes_on_too_early_is_noticed() {
     joining(3, 2, Fault::SourceGoesFirst);
+}
+
+/// A copy that has its seat is a reader at every moment, also while it joins.
+#[test]
+fn who_joins_is_never_out_of_both_masks() {
+    explore(3, || {
+        let shared = Shared::new(1, Fault::None);
+        seats::takes(&*shared, 2, false);
+        let monitor = shared.clone();
+        let monitor = thread::spawn(move || seats::joins(&*monitor, 2));
+        let leader = shared.leader();
+        assert_eq!(readers(&leader), 0b110);
+        assert!(!are_all(&leader, 0b010));
+        leader.ends();
+        monitor.join().unwrap();
+    });
 }
 
 /// A copy whose source slept at the ring's end sleeps there, too, before it has looked again.
