@@ -17,11 +17,11 @@ mod cut;
 mod ends;
 mod flight;
 mod guests;
-#[cfg(test)]
-mod hostile;
 mod quiet;
 mod signals;
 mod spoilt;
+#[cfg(test)]
+mod tests;
 mod undo;
 
 pub use children::Ended;
