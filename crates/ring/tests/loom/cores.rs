@@ -5,13 +5,15 @@
 
 use loom::sync::atomic::{Ordering, fence};
 use loom::thread::{self, Thread, ThreadId};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 #[derive(Default)]
 pub struct Cores {
     cores: RefCell<Vec<Core>>,
     /// Those that wait until all have had their fence.
     callers: RefCell<Vec<Thread>>,
+    /// The leader has stored the head, and no barrier of the compiler's is behind that.
+    pub is_movable: Cell<bool>,
 }
 
 struct Core {

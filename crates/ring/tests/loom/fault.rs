@@ -1,6 +1,6 @@
 //! What can be wrong with the world that the protocol runs in. Each fault leaves out or weakens one step;
-//! a test says that the model notices. (Faults in the protocol's own text are tried by hand: see the log
-//! of changes to `crates/ring/src`.)
+//! a test says that the model notices. (Faults in the protocol's own text are tried by hand: the log of
+//! changes has the table.)
 
 /// A step that is left out or done wrongly.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,6 +12,8 @@ pub enum Fault {
     HeadRelaxed,
     /// The leader is not registered for the sleeper's barrier.
     LeaderUnregistered,
+    /// The compiler may move the leader's look for sleepers before its store of the head.
+    NoLightBarrier,
     /// The sleeper's barrier is none.
     NoBarrier,
     /// The sleeper's barrier is a fence of its own core alone.

@@ -221,6 +221,12 @@ fn a_leader_that_no_barrier_reaches_is_noticed() {
 }
 
 #[test]
+#[should_panic(expected = "the compiler may move this")]
+fn a_leader_without_the_compiler_s_barrier_is_noticed() {
+    stream(1, 1, PREEMPTIONS, Fault::NoLightBarrier);
+}
+
+#[test]
 #[should_panic(expected = "deadlock")]
 fn a_follower_without_barrier_is_noticed() {
     stream(1, 1, PREEMPTIONS, Fault::NoBarrier);

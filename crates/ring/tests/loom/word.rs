@@ -112,6 +112,9 @@ macro_rules! word {
 
             fn load(&self, order: Ordering) -> $value {
                 self.cores.step();
+                if self.name == Name::FollowerSleeps && order == Ordering::Relaxed {
+                    assert!(!self.cores.is_movable.get(), "the compiler may move this");
+                }
                 self.value.load(load_order(self.name, self.fault, order))
             }
 
@@ -119,6 +122,9 @@ macro_rules! word {
                 self.cores.step();
                 if self.fault == Fault::DropLeavesWords && value == $value::MAX {
                     return;
+                }
+                if self.name == Name::Head {
+                    self.cores.is_movable.set(true);
                 }
                 let ahead = self.fault == Fault::TailAhead && self.name == Name::Tail;
                 let value = value + ahead as $value;

@@ -279,8 +279,11 @@ impl<'a> Thread for &'a Here {
         }
     }
 
-    /// The compiler's: here nothing.
-    fn light_barrier(self) {}
+    /// The compiler's: to the processor it is nothing.
+    fn light_barrier(self) {
+        let missing = self.shared.fault == Fault::NoLightBarrier;
+        self.shared.cores.is_movable.set(missing);
+    }
 
     fn promoted(self) -> bool {
         promoted(self)
