@@ -19,10 +19,12 @@ pub mod verify;
 pub mod wait;
 pub mod who;
 pub mod why;
+mod word;
 
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use request::{Reap, Report};
 pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
+pub use word::{Word32, Word64};
 
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -98,25 +100,29 @@ pub const MAX_PENDING: usize = 64;
 /// Environment strings that the monitor appends at exec and the agent removes again.
 pub const INJECTED_ENV: usize = 2;
 
-/// Private control structure of one replica's process.
+/// Private control structure of one replica's process. The monitor writes it before any code of the
+/// agent runs; what is a plain number stays as it is then. Of the rest: `role`, `own_pid`, `shown_pid` and
+/// `shares_files` change where the process has one thread that runs (a fork's child) or that prepares it (a
+/// promotion); `forks`, `file_maps`, `multi` and `tid_offset` inside the sections LIFE and MEMORY or while
+/// there is one thread; `replica`, `orig` and the test-only words by the monitor.
 #[repr(C)]
 pub struct Private {
     /// [`ABI_VERSION`].
     pub version: u32,
     /// This replica's index.
-    pub replica: u32,
+    pub replica: Word32,
     /// See [`role`].
-    pub role: u32,
+    pub role: Word32,
     /// Replicas of this group at start.
     pub replicas: u32,
     /// See [`verify`].
     pub verify: u32,
     /// 1 once the process has had a second thread.
-    pub multi: u32,
+    pub multi: Word32,
     /// 1 while followers share the leader's descriptor table.
-    pub shares_files: u32,
+    pub shares_files: Word32,
     /// 1 until the injected environment has been removed again.
-    pub env_injected: u32,
+    pub env_injected: Word32,
     /// Address of envp[0] on the initial stack.
     pub envp: u64,
     /// TSC ticks for 2^20 nanoseconds.
@@ -128,42 +134,42 @@ pub struct Private {
     /// How often a wait looks without giving the core away; follows the number of threads.
     pub spin_turns: AtomicU32,
     /// Offset of the thread id word from the thread pointer; 0 when unknown.
-    pub tid_offset: u64,
+    pub tid_offset: Word64,
     /// Forks done so far.
-    pub forks: u64,
+    pub forks: Word64,
     /// File mappings done so far.
-    pub file_maps: u64,
+    pub file_maps: Word64,
     /// Sleepers on private clocks.
     pub sleepers: AtomicU32,
     /// See [`sabotage`]; the agent's test-only hook.
-    pub sabotage: u32,
+    pub sabotage: Word32,
     /// The logged call (counted over the process) at which to do it.
-    pub sabotage_at: u64,
+    pub sabotage_at: Word64,
     /// The core on which it is done, at each call from then on; or [`sabotage::ONCE`],
     /// [`sabotage::ALWAYS`].
-    pub sabotage_core: u32,
+    pub sabotage_core: Word32,
     /// Logged calls of the process so far (leader's count in the leader).
     pub calls: AtomicU64,
     /// Relocated originals of the hooked functions, by hook id; 0 when not present.
-    pub orig: [u64; MAX_HOOKS],
+    pub orig: [Word64; MAX_HOOKS],
     /// Process id shown to the program.
-    pub shown_pid: u32,
+    pub shown_pid: Word32,
     /// Own host process id.
-    pub own_pid: u32,
+    pub own_pid: Word32,
     /// See [`promotion`].
     pub promotion: AtomicU32,
     /// The real-time interval timer, in microseconds: its interval, the time it was set for, and when.
-    pub timer: [u64; 3],
+    pub timer: [Word64; 3],
     /// Messages already shown (a refused call is named once).
     pub refused_shown: AtomicU32,
     /// See [`owes`].
     pub owes: AtomicU32,
     /// 1: the program has opened a file below /proc for more than reading.
-    pub proc_files: u32,
+    pub proc_files: Word32,
     /// Which limits the program has set, a bit for each.
-    pub limits_set: u32,
+    pub limits_set: Word32,
     /// To what: soft and hard.
-    pub limits: [[u64; 2]; LIMITS],
+    pub limits: [[Word64; 2]; LIMITS],
 }
 
 /// Values of [`Block::vforked`].

@@ -204,7 +204,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         ids::repeat(row, &args, result);
         return result;
     }
-    if closes(nr) && private().file_maps != 0 && private().replicas > 1 {
+    if closes(nr) && private().file_maps.get() != 0 && private().replicas > 1 {
         // Only here, where it is certain that this replica makes the call: its thread may have come
         // to it as a follower's.
         crate::memory::outdate_sleepers();
@@ -276,7 +276,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             check_written(b, row, &shown, result);
         }
         // (Beside other threads, what is small may change at any time by the program's own doing.)
-        let is_alone = serial || private().multi == 0;
+        let is_alone = serial || private().multi.get() == 0;
         if is_alone || reading.is_some() {
             b.flight_written = marshal::noted(b, row, &shown, result, before);
         }

@@ -20,7 +20,7 @@ const O_CLOEXEC: u64 = 0o2_000_000;
 /// New leader: take over the former one's descriptors under the same numbers, unless its table is
 /// shared.
 pub fn inherit() {
-    if private().shares_files == 0 {
+    if private().shares_files.get() == 0 {
         fetch_all();
     }
 }

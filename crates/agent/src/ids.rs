@@ -109,8 +109,8 @@ pub fn mine(id: u32) -> Option<u32> {
 
 /// Which one of this process.
 fn here(id: u32) -> Option<u32> {
-    if id == private().shown_pid {
-        return Some(private().own_pid);
+    if id == private().shown_pid.get() {
+        return Some(private().own_pid.get());
     }
     slot_of(id).map(|slot| block_at(slot).own_tid)
 }
@@ -122,8 +122,8 @@ pub fn slot_of(id: u32) -> Option<usize> {
 
 /// What the program calls a process or thread that the kernel of this replica calls so.
 pub fn shown_as(own: u32) -> u32 {
-    if own == private().own_pid {
-        return private().shown_pid;
+    if own == private().own_pid.get() {
+        return private().shown_pid.get();
     }
     match living(|b| b.own_tid == own) {
         Some(slot) => block_at(slot).shown_tid,
@@ -155,8 +155,8 @@ fn show(row: &Row, result: i64) -> i64 {
     let guest = block().vforked != vforked::NOT;
     match row.nr {
         GETPID if guest => block().shown_tid as i64,
-        GETPPID if guest => private().shown_pid as i64,
-        GETPID => private().shown_pid as i64,
+        GETPPID if guest => private().shown_pid.get() as i64,
+        GETPID => private().shown_pid.get() as i64,
         GETTID | SET_TID_ADDRESS => block().shown_tid as i64,
         GETPPID => match rpc(number::WHO, 0, who::PARENT, 0) {
             0 => result,

@@ -49,7 +49,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         frame.rax = EINVAL as u64;
         return;
     }
-    if nr == NR_BRK && private().env_injected != 0 {
+    if nr == NR_BRK && private().env_injected.get() != 0 {
         remove_injected_env();
     }
     let followed = if leads() {
@@ -99,7 +99,8 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     let result = in_log;
     remember(b, first);
     if uses_file(nr, &args) {
-        private().file_maps += 1;
+        let maps = &private().file_maps;
+        maps.set(maps.get() + 1);
     }
     publish(b);
     point!(MemoryUnticked);
@@ -150,7 +151,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
         }
         if uses_file(nr, &args) {
             b.publishing.store(1, Ordering::SeqCst);
-            let done = &header().open.file_maps[private().replica as usize];
+            let done = &header().open.file_maps[private().replica.get() as usize];
             done.fetch_add(1, Ordering::SeqCst);
             b.publishing.store(0, Ordering::SeqCst);
             crate::wait::wake_at(done as *const _ as u64, true);
@@ -196,7 +197,7 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64) -> i64 {
             a[0] = result as u64;
             a[3] = (a[3] & !MAP_FIXED_NOREPLACE) | MAP_FIXED;
             let file = uses_file(nr, &a);
-            if file && private().shares_files == 0 {
+            if file && private().shares_files.get() == 0 {
                 let fd = fetch(a[4]);
                 if fd < 0 {
                     return fd;
@@ -233,15 +234,21 @@ fn fetch(fd: u64) -> i64 {
 
 /// Leader: before a descriptor goes away, let the followers have mapped what they have to.
 pub fn await_file_maps() {
-    let issued = private().file_maps;
+    let issued = private().file_maps.get();
     let mut patience = Patience::new();
     loop {
         // Those that are being made have still to fetch what they replay, too.
-        let mask = crate::log::readers() & !crate::log::sleepers();
+        let readers = crate::log::readers(block());
+        let mask = readers & !crate::log::sleepers(block());
         let late = (0..MAX_REPLICAS).find(|i| {
             mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
         });
-        let Some(i) = late else { break };
+        let Some(i) = late else {
+            if crate::log::are_all(block(), readers) {
+                break;
+            }
+            continue;
+        };
         announce(wait::MAPS, i as u64, issued);
         if patience.spend() {
             let word = &header().open.file_maps[i];
@@ -257,8 +264,8 @@ pub fn await_file_maps() {
 /// Leader: before a descriptor goes away that a sleeping replica would have to map when it wakes up:
 /// there have to be younger ones.
 pub fn outdate_sleepers() {
-    let mask = crate::log::sleepers();
-    let issued = private().file_maps;
+    let mask = crate::log::sleepers(block());
+    let issued = private().file_maps.get();
     let late = |i: &usize| {
         mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
     };
@@ -271,8 +278,8 @@ pub fn outdate_sleepers() {
 fn remove_injected_env() {
     let p = private();
     let envp = p.envp as *mut u64;
-    let count = p.env_injected as usize;
-    p.env_injected = 0;
+    let count = p.env_injected.get() as usize;
+    p.env_injected.set(0);
     // SAFETY: the monitor put `count` strings at the end of the array that starts at `envp`
     // on this process's initial stack; the program's code has not run yet.
     unsafe {

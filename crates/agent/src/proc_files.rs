@@ -31,7 +31,7 @@ const TASK: &[u8] = b"task/";
 /// looked at from now on.
 #[inline(always)]
 pub fn opened(k: u8, row: &Row, args: &[u64; 6], result: i64) {
-    if k == kind::END && private().proc_files == 0 && result >= 0 {
+    if k == kind::END && private().proc_files.get() == 0 && result >= 0 {
         look(row, args, result);
     }
 }
@@ -51,7 +51,7 @@ fn look(row: &Row, args: &[u64; 6], result: i64) {
             });
             let relative = start[0] != b'/';
             if start == PROC || (relative && leads() && is_of_proc(result as u64)) {
-                private().proc_files = 1;
+                private().proc_files.set(1);
             }
         }
     }
@@ -69,7 +69,8 @@ pub struct Target {
 /// Leader, before a call that all have agreed on: is it to such a file?
 #[inline(always)]
 pub fn target(row: &Row, args: &[u64; 6]) -> Option<Target> {
-    let may = private().proc_files != 0 && row.args.first().is_some_and(|a| a.kind == Kind::Fd);
+    let may =
+        private().proc_files.get() != 0 && row.args.first().is_some_and(|a| a.kind == Kind::Fd);
     if may { target_of(row, args) } else { None }
 }
 

@@ -95,8 +95,8 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
-    let sequence = private().forks;
-    private().forks += 1;
+    let sequence = private().forks.get();
+    private().forks.set(sequence + 1);
     let keep = flags & !(CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
     if executes {
         call::take_off(block(), row.nr, CONFIRMED);
@@ -199,26 +199,26 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     crate::clock::reset_locks();
     crate::hook::carried::reset();
     alone();
-    p.forks = 0;
-    p.file_maps = 0;
+    p.forks.set(0);
+    p.file_maps.set(0);
     crate::children::forget();
-    p.own_pid = real(NR_GETPID, [0; 6]) as u32;
+    p.own_pid.set(real(NR_GETPID, [0; 6]) as u32);
     point!(ChildNew);
     let mut path = [0u8; 64];
     // The monitor looks whether its parent had descriptors of its own.
     let followed = !leads();
     let answer = rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0);
-    p.shares_files = 0;
+    p.shares_files.set(0);
     match answer {
         0 => {
             // This copy of the descriptor table would keep pipes open that the program closes.
             real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
         }
         // Its parent may have followed when it was forked.
-        1 => p.role = role::LEADER,
+        1 => p.role.set(role::LEADER),
         // Without descriptors of its own: this process is to have those of the leader that was lost.
         2 => {
-            p.role = role::LEADER;
+            p.role.set(role::LEADER);
             real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
             crate::files::inherit();
         }
@@ -261,7 +261,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     resume_stream(leads());
     point!(ChildUngreeted);
     greet(b);
-    p.shown_pid = b.shown_tid;
+    p.shown_pid.set(b.shown_tid);
     if flags & CLONE_CHILD_SETTID != 0 && is_clone {
         let (at, tid) = (frame.r10, b.shown_tid);
         crate::gate::guarded(|| {

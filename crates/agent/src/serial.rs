@@ -68,7 +68,7 @@ pub fn active() -> bool {
 #[inline(always)]
 pub fn is_serial() -> bool {
     let p = private();
-    p.serial != 0 && p.multi != 0
+    p.serial != 0 && p.multi.get() != 0
 }
 
 /// The first thread has the first turn (before its second thread is made; and in a forked child).

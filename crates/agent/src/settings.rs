@@ -81,14 +81,16 @@ fn keep(mut b: Here, nr: u16) {
         return;
     }
     let p = private();
-    let is_own = asked.id == 0 || asked.id == p.shown_pid;
+    let is_own = asked.id == 0 || asked.id == p.shown_pid.get();
     let which = asked.which as usize;
     if which >= LIMITS {
         return;
     }
     if is_own {
-        p.limits[which] = [asked.words[0], asked.words[1]];
-        p.limits_set |= 1 << which;
+        for (limit, word) in p.limits[which].iter().zip(asked.words) {
+            limit.set(word);
+        }
+        p.limits_set.set(p.limits_set.get() | 1 << which);
     }
     if !leads() && IN_EACH & 1 << which != 0 {
         let target = if is_own { Some(0) } else { mine(asked.id) };
@@ -119,7 +121,7 @@ pub fn were_given(b: Here, nr: u16, result: i64) {
 pub fn apply() {
     let p = private();
     for (which, limit) in p.limits.iter().enumerate() {
-        if p.limits_set & 1 << which != 0 {
+        if p.limits_set.get() & 1 << which != 0 {
             real(
                 NR_PRLIMIT64 as u64,
                 [0, which as u64, limit.as_ptr() as u64, 0, 0, 0],

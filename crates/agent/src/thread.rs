@@ -59,7 +59,7 @@ pub fn alone() {
     }
     me.events = 0;
     me.vforked = 0;
-    if private().multi != 0 {
+    if private().multi.get() != 0 {
         crate::clock::register_barrier();
         crate::serial::begin(me);
     }

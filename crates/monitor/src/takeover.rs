@@ -22,6 +22,8 @@ mod rest;
 mod signals;
 mod spoilt;
 mod stage;
+#[cfg(test)]
+mod tests;
 mod undo;
 
 pub use children::Ended;

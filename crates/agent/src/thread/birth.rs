@@ -48,9 +48,9 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
     }
     let mut b = block();
     let p = private();
-    if p.multi == 0 {
+    if p.multi.get() == 0 {
         crate::clock::register_barrier();
-        p.multi = 1;
+        p.multi.set(1);
         crate::serial::begin(b);
     }
     if b.suspend == 0 {

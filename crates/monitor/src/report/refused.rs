@@ -41,7 +41,8 @@ impl Monitor {
     /// Where the program made the call that the thread with this block is in.
     fn calling_pc(&mut self, pid: Pid, block: u64) -> Option<u64> {
         let m = self.memory(pid).ok()?;
-        let frame = m.word(block + block_field!(frame)).ok()?;
-        m.word(frame + offset_of!(Frame, rcx) as u64).ok()
+        let frame = m.word(block.wrapping_add(block_field!(frame))).ok()?;
+        m.word(frame.wrapping_add(offset_of!(Frame, rcx) as u64))
+            .ok()
     }
 }

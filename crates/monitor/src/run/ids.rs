@@ -35,8 +35,8 @@ impl Monitor {
         let mut done = 0;
         while done < len {
             let n = (len - done).min(PIECE) as usize;
-            from.read(address + done, &mut buffer[..n])?;
-            to.write(address + done, &buffer[..n])?;
+            from.read(address.wrapping_add(done), &mut buffer[..n])?;
+            to.write(address.wrapping_add(done), &buffer[..n])?;
             done += n as u64;
         }
         Ok(0)
@@ -62,7 +62,7 @@ impl Monitor {
         let m = self.memory(pid)?;
         let mut n = 0;
         for w in rest {
-            m.set_word(to + 8 * n, w)?;
+            m.set_word(to.wrapping_add(8 * n), w)?;
             n += 1;
         }
         if n == 0 {
@@ -120,7 +120,7 @@ impl Monitor {
             let hit = match target {
                 0 => group_of(leader) == own,
                 -1 => true,
-                t if t < 0 => group_of(leader) == -t,
+                t if t < 0 => group_of(leader) == t.wrapping_neg(),
                 t => leader == t || g.name.shown == t || owner == Some(leader),
             };
             if hit {

@@ -143,6 +143,11 @@ impl Monitor {
                 return Ok(false);
             }
         }
+        if cuts.iter().any(|(slot, at)| *at > head(*slot)) {
+            // A place that a survivor made up.
+            self.give_up(DISAGREE);
+            return Ok(false);
+        }
         if let Err(what) = undo(t, &cuts, &g.segment) {
             self.give_up(&format!("{TAKEN}: {what}"));
             return Ok(false);

@@ -56,7 +56,7 @@ fn is_vfork(nr: u64) -> bool {
 }
 
 /// Does an operand (see [`wait::operand`]) show this value?
-fn shows(memory: &RemoteMemory, operand: u64, value: u64) -> bool {
+pub(super) fn shows(memory: &RemoteMemory, operand: u64, value: u64) -> bool {
     let (address, size) = wait::place_of(operand);
     let mut bytes = value.to_le_bytes();
     let Some(now) = bytes.get_mut(..usize::from(size)).filter(|b| !b.is_empty()) else {

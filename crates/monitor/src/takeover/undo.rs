@@ -21,7 +21,7 @@ const CONFIRMED: u64 = 0;
 
 /// What is to be done about one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Remedy {
+pub(super) enum Remedy {
     /// Move the file's offset by so much.
     Back(i64),
     /// The same, where the call moved it from wherever it was. It is not set to what it was: others that
@@ -61,7 +61,7 @@ pub(super) fn makes_descriptors(nr: u32) -> bool {
 }
 
 /// What to do about a call behind a cut; `next`: where the thread's first own record behind it starts.
-fn remedy(note: &Taken, next: u64) -> Remedy {
+pub(super) fn remedy(note: &Taken, next: u64) -> Remedy {
     if note.confirmed != 0 {
         return if note.start == next {
             Remedy::Give
@@ -70,8 +70,8 @@ fn remedy(note: &Taken, next: u64) -> Remedy {
         };
     }
     match i64::from(note.nr) {
-        libc::SYS_read | libc::SYS_readv => Remedy::Back(-note.result),
-        libc::SYS_lseek => Remedy::Return(note.was - note.result),
+        libc::SYS_read | libc::SYS_readv => Remedy::Back(note.result.wrapping_neg()),
+        libc::SYS_lseek => Remedy::Return(note.was.wrapping_sub(note.result)),
         libc::SYS_getdents | libc::SYS_getdents64 => Remedy::SetTo(note.was),
         // (What its other commands have done is not known.)
         libc::SYS_fcntl if note.was >= 0 => Remedy::Flags(note.was as i32),
@@ -104,9 +104,8 @@ pub(super) fn undo(
         }
     }
     for (slot, cut) in cuts {
-        let next = behind_turns(*cut, |pos| {
-            segment.log_word(*slot as usize, pos).load(Ordering::SeqCst)
-        });
+        let word = |pos| segment.log_word(*slot as usize, pos).load(Ordering::SeqCst);
+        let next = behind_turns(*cut, segment.ring_words() as u64, word);
         for note in notes(memory, *slot, *cut)?.iter().rev() {
             match remedy(note, next) {
                 Remedy::Give => given.push((*slot, *note)),
@@ -138,7 +137,7 @@ pub(super) fn undo(
 
 /// Do two threads' calls concern one file, one of them with what it was before? Nobody knows which came
 /// first.
-fn clash(acts: &[(u32, Taken, Remedy)]) -> bool {
+pub(super) fn clash(acts: &[(u32, Taken, Remedy)]) -> bool {
     let absolute =
         |r: &Remedy| matches!(r, Remedy::Return(_) | Remedy::SetTo(_) | Remedy::Flags(_));
     let concerns = |r: &Remedy| absolute(r) || matches!(r, Remedy::Back(_));
@@ -161,7 +160,11 @@ fn carry_out(pid: Pid, note: &Taken, what: Remedy) -> Result<(), String> {
 }
 
 /// A call that has returned, and that is in no record yet; and its arguments.
-fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<(Taken, [u64; 6]), String> {
+pub(super) fn under_way(
+    memory: &RemoteMemory,
+    slot: u32,
+    call: Call,
+) -> Result<(Taken, [u64; 6]), String> {
     const ARGUMENTS: [usize; 6] = [
         offset_of!(Frame, rdi),
         offset_of!(Frame, rsi),
@@ -175,7 +178,7 @@ fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<(Taken, [u6
     let frame = word(block + block_field!(frame))?;
     let mut args = [0; 6];
     for (arg, offset) in args.iter_mut().zip(ARGUMENTS) {
-        *arg = word(frame + offset as u64)?;
+        *arg = word(frame.wrapping_add(offset as u64))?;
     }
     let note = Taken {
         result: call.result,
@@ -189,16 +192,18 @@ fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<(Taken, [u6
 
 /// The first position from `pos` on with no record of a turn: taking one is nothing that a thread does.
 /// (While it made a call that all had agreed on, another one may have gone wrong, whose turn came first.)
-fn behind_turns(mut pos: u64, word: impl Fn(u64) -> u64) -> u64 {
+/// A lost leader may have left anything there: of turns there are no more than the ring has room for.
+pub(super) fn behind_turns(from: u64, words: u64, word: impl Fn(u64) -> u64) -> u64 {
     const TURN_WORDS: u64 = 3;
-    while kind_of(word(pos)) == kind::TURN {
-        pos += TURN_WORDS;
+    let mut pos = from;
+    while kind_of(word(pos)) == kind::TURN && pos.wrapping_sub(from) < words {
+        pos = pos.wrapping_add(TURN_WORDS);
     }
     pos
 }
 
 /// The notes of a slot about what lies behind `cut`, oldest first.
-fn notes(memory: &RemoteMemory, slot: u32, cut: u64) -> Result<Vec<Taken>, String> {
+pub(super) fn notes(memory: &RemoteMemory, slot: u32, cut: u64) -> Result<Vec<Taken>, String> {
     let block = block_address(slot as usize);
     let word = |at: u64| memory.word(at).map_err(|e| e.to_string());
     let count = word(block + block_field!(taken_count))?;
@@ -376,9 +381,9 @@ mod tests {
         let turn = geryon_abi::record::word(kind::TURN, 0, 0, 5);
         let log = [0, turn, 1, 2, turn, 3, 4, 77];
         let word = |pos: u64| log[pos as usize];
-        assert_eq!(behind_turns(0, word), 0);
-        assert_eq!(behind_turns(1, word), 7);
-        assert_eq!(behind_turns(7, word), 7);
+        assert_eq!(behind_turns(0, 64, word), 0);
+        assert_eq!(behind_turns(1, 64, word), 7);
+        assert_eq!(behind_turns(7, 64, word), 7);
     }
 
     #[test]
