@@ -6,6 +6,7 @@
 //! for it by a fixed address is refused.
 
 pub mod flight;
+pub mod letter;
 mod note;
 pub mod outdated;
 pub mod promotion;
@@ -20,8 +21,9 @@ pub mod wait;
 pub mod who;
 pub mod why;
 
+pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
-pub use request::{Reap, Report};
+pub use request::{Reap, Report, enclosed, unborn};
 pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
 
 use core::mem::{align_of, offset_of, size_of};
@@ -148,6 +150,8 @@ pub struct Private {
     pub refused_shown: AtomicU32,
     /// See [`owes`].
     pub owes: AtomicU32,
+    /// Name of the monitor's socket, from which descriptors come: see [`letter`].
+    pub monitor: u64,
 }
 
 /// Values of [`Block::vforked`].

@@ -23,6 +23,7 @@ pub mod ids;
 pub mod log;
 pub mod marshal;
 pub mod memory;
+pub mod passage;
 pub mod process;
 pub mod promotion;
 pub mod raise;

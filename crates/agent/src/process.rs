@@ -9,6 +9,7 @@ use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{get, register_barrier, remember, resume_stream};
 use crate::marshal::{self, Before};
 use crate::memory::await_file_maps;
+use crate::passage::Passage;
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_at, header, leads, private};
@@ -18,7 +19,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
     MAX_CHILDREN, SEGMENT_BASE, SHUT_BYTES, flight, owes, promotion as promotion_state, role,
-    rpc as number, segment_bytes, vforked, wait, why,
+    rpc as number, segment_bytes, unborn, vforked, wait, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
@@ -33,7 +34,6 @@ const NR_WAIT4: u64 = 61;
 const NR_KILL: u64 = 62;
 const NR_EXIT_GROUP: u64 = 231;
 const NR_WAITID: u64 = 247;
-const NR_OPENAT: u64 = 257;
 const NR_CLOSE_RANGE: u64 = 436;
 const SIGCHLD: u64 = 17;
 const SIGKILL: u64 = 9;
@@ -221,10 +221,46 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
     }
 }
 
-/// This process, and with it its replica, is lost. It must not exit: that would be the program's.
-fn die() {
+/// This process, and with it its replica, is lost: the monitor says why. It must not exit: that would be
+/// the program's.
+fn die(step: u64, error: i64) {
+    rpc(number::UNBORN, step, error as u64, 0);
+    end();
+}
+
+fn end() {
     let own = real(NR_GETPID, [0; 6]);
     real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
+}
+
+/// Map the log that the monitor has sent over that of the parent.
+fn map_segment(passage: Result<Passage, i64>) {
+    const READ: u64 = 1;
+    const RW: u64 = 3;
+    const SHARED_FIXED: u64 = 0x11;
+    let got = passage.and_then(|p| {
+        let fd = p.receive();
+        p.close();
+        fd
+    });
+    let fd = match got {
+        Ok(fd) => fd,
+        Err(error) => return die(unborn::SEND, error),
+    };
+    // The same as its parent's.
+    let bytes = segment_bytes(header().ring_words as usize);
+    let at = point!(
+        SegmentFails,
+        real(NR_MMAP, [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd, 0])
+    );
+    if at < 0 {
+        return die(unborn::MAP, at);
+    }
+    let shut = real(NR_MPROTECT, [SEGMENT_BASE, SHUT_BYTES, READ, 0, 0, 0]);
+    if shut < 0 {
+        return die(unborn::MAP, shut);
+    }
+    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
 }
 
 /// First steps of a forked child: its own group's segment, its own identity.
@@ -248,51 +284,29 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     CHILDREN_HIGH.store(0, Ordering::Relaxed);
     p.own_pid = real(NR_GETPID, [0; 6]) as u32;
     point!(ChildNew);
-    let mut path = [0u8; 64];
+    let passage = Passage::open();
     // The monitor looks whether its parent had descriptors of its own.
-    let answer = rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0);
+    let name = passage.as_ref().map_or(0, Passage::name);
+    let answer = rpc(number::CHILD, sequence, name, 0);
+    if !(0..=2).contains(&answer) {
+        // Nobody misses it.
+        end();
+    }
     p.shares_files = 0;
-    match answer {
-        0 => {
-            // This copy of the descriptor table would keep pipes open that the program closes.
-            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
-        }
-        // Its parent may have followed when it was forked.
-        1 => p.role = role::LEADER,
-        // Without descriptors of its own: this process is to have those of the leader that was lost.
-        2 => {
-            p.role = role::LEADER;
-            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
-            crate::files::inherit();
-        }
-        _ => {
-            die();
-        }
-    }
     point!(ChildUnmapped);
-    const AT_FDCWD: u64 = -100i64 as u64;
-    const O_RDWR_CLOEXEC: u64 = 0o2 | 0o2_000_000;
-    let fd = real(
-        NR_OPENAT,
-        [AT_FDCWD, path.as_ptr() as u64, O_RDWR_CLOEXEC, 0, 0, 0],
-    );
-    const READ: u64 = 1;
-    const RW: u64 = 3;
-    const SHARED_FIXED: u64 = 0x11;
-    // The same as its parent's.
-    let bytes = segment_bytes(header().ring_words as usize);
-    let at = point!(
-        SegmentFails,
-        real(
-            NR_MMAP,
-            [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd as u64, 0],
-        )
-    );
-    let shut = real(NR_MPROTECT, [SEGMENT_BASE, SHUT_BYTES, READ, 0, 0, 0]);
-    if fd < 0 || at < 0 || shut < 0 {
-        die();
+    map_segment(passage);
+    if answer != 1 {
+        // This copy of the descriptor table would keep pipes open that the program closes.
+        real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
     }
-    real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
+    if answer != 0 {
+        // Its parent may have followed when it was forked.
+        p.role = role::LEADER;
+    }
+    if answer == 2 {
+        // Without descriptors of its own: this process is to have those of the leader that was lost.
+        crate::files::inherit();
+    }
     // Whoever follows may lead one day.
     register_barrier();
     let mut b = block();

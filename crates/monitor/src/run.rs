@@ -27,7 +27,7 @@ use crate::state::{End, Monitor, Process, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_symbols::Symbolizer;
-use geryon_tracee::{Event, Stop, Stopped, kill, points, wait_any};
+use geryon_tracee::{Event, Passage, Stop, Stopped, kill, points, wait_any};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         replicas,
         checkpoints: options.checkpoint.map(Checkpoints::new),
         image,
+        passage: Passage::open().context("a socket for the replicas")?,
         plans: Plans::new(),
         groups: HashMap::new(),
         retired: HashMap::new(),

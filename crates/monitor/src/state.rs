@@ -19,7 +19,7 @@ use crate::takeover::Ended;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_symbols::Symbolizer;
-use geryon_tracee::{Pid, RemoteMemory};
+use geryon_tracee::{Passage, Pid, RemoteMemory};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::time::Duration;
@@ -30,6 +30,8 @@ pub struct Monitor {
     pub options: Options,
     /// The agent.
     pub image: Image,
+    /// From where replicas get descriptors.
+    pub passage: Passage,
     /// Patch plans of the files that replicas map.
     pub plans: Plans,
     /// What holds for a replica in all its groups, by index.

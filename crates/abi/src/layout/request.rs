@@ -34,3 +34,21 @@ pub struct Report {
     /// Return address of the application code.
     pub pc: u64,
 }
+
+/// What [`super::rpc::FETCH`] asks for.
+pub mod enclosed {
+    /// The leader's.
+    pub const LEADERS: u64 = 0;
+    /// The former leader's.
+    pub const FORMERS: u64 = 1;
+    /// Instead of a descriptor's number: its working directory.
+    pub const DIRECTORY: u32 = u32::MAX;
+}
+
+/// Steps that a forked child may fail at.
+pub mod unborn {
+    /// To get the log from the monitor.
+    pub const SEND: u64 = 0;
+    /// To map it.
+    pub const MAP: u64 = 1;
+}

@@ -9,9 +9,9 @@ pub const DIVERGENCE: u64 = BASE + 1;
 pub const MAPPED: u64 = BASE + 2;
 /// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo).
 pub const DELIVER: u64 = BASE + 3;
-/// Forked child starts: (sequence number of the fork in its parent, where to write the path of the
-/// new group's segment); answers 1 in the leader (2: it fetches its parent's leader's descriptors
-/// first), 0 in a follower, once its leader has come.
+/// Forked child starts: (sequence number of the fork in its parent, name of the socket to which the
+/// new group's segment is sent, see [`super::letter`]); answers 1 in the leader (2: it fetches its
+/// parent's leader's descriptors first), 0 in a follower, once its leader has come.
 pub const CHILD: u64 = BASE + 4;
 /// A vfork's child, in its parent's memory, starts: (slot).
 pub const VFORKED: u64 = BASE + 9;
@@ -44,5 +44,10 @@ pub const UNREAPED: u64 = BASE + 16;
 pub const DELIVER_BEYOND: u64 = BASE + 17;
 /// Behind a call that the monitor has made the thread make, see `geryon_injected`; does not answer.
 pub const INJECTED: u64 = BASE + 18;
+/// A descriptor of another process: (its number or one of [`super::enclosed`], name of the socket to
+/// which it is sent, whose, see there).
+pub const FETCH: u64 = BASE + 19;
+/// A forked child cannot begin, and ends: (which step has failed, see [`super::unborn`], the errno).
+pub const UNBORN: u64 = BASE + 20;
 /// One past the last.
-pub const END: u64 = BASE + 19;
+pub const END: u64 = BASE + 21;

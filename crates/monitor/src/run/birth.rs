@@ -4,8 +4,8 @@ use crate::private_field;
 use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use crate::takeover::Takeover;
-use anyhow::{Result, bail};
-use geryon_abi::layout::role;
+use anyhow::{Context, Result, bail};
+use geryon_abi::layout::{role, unborn};
 use geryon_tracee::{Pid, Stopped, kill};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -82,15 +82,10 @@ impl Monitor {
         }
     }
 
-    /// A forked child says which fork of its parent it comes from; it is told the path of its
-    /// group's segment, and answered 1 when it leads. One that follows is answered (None: not yet) when
+    /// A forked child says which fork of its parent it comes from; it is sent its group's segment, to
+    /// the socket of this name, and answered 1 when it leads. One that follows is answered (None: not yet) when
     /// its leader has come: until then it may have to lead itself, with the descriptors it was born with.
-    pub(super) fn on_child(
-        &mut self,
-        pid: Pid,
-        sequence: u64,
-        path_at: u64,
-    ) -> Result<Option<i64>> {
+    pub(super) fn on_child(&mut self, pid: Pid, sequence: u64, socket: u64) -> Result<Option<i64>> {
         let newborn = self.processes.get(&pid).filter(|p| p.group.is_none());
         let Some((parent, replica)) = newborn.and_then(|p| p.parent) else {
             // Its descriptors may be the leader's: it must not close them.
@@ -138,9 +133,13 @@ impl Monitor {
         }
         // Its leader has been killed before it came: nothing will be said to it any more.
         let late = g.ending && g.leader_gone.is_some();
-        let mut path = g.segment.path().into_bytes();
-        path.push(0);
-        self.memory(pid)?.write(path_at, &path)?;
+        // One that was killed meanwhile reports its end; one that has no socket says so itself.
+        if socket != 0
+            && let Err(e) = self.passage.send(socket, &[g.segment.descriptor()])
+            && e.raw_os_error() != Some(libc::ECONNREFUSED)
+        {
+            return Err(e).context("cannot send it its log");
+        }
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
             p.fork = None;
@@ -172,6 +171,18 @@ impl Monitor {
 }
 
 impl Monitor {
+    /// A forked child cannot begin: it is about to end, by SIGKILL.
+    pub(super) fn on_unborn(&mut self, pid: Pid, step: u64, error: u64) {
+        let what = match step {
+            unborn::SEND => "get its log from the monitor",
+            _ => "map its log",
+        };
+        let error = std::io::Error::from_raw_os_error((error as i64).unsigned_abs() as i32);
+        self.say(&format!(
+            "process {pid} is killed right after its fork: it cannot {what}: {error}"
+        ));
+    }
+
     /// A forked process leads its group, unless one did before that was lost: it is what the program calls
     /// the child.
     fn name_leader(&mut self, id: GroupId, pid: Pid) {

@@ -36,6 +36,7 @@ impl Monitor {
             tracee,
             memory: &memory,
             image: &self.image,
+            passage: &self.passage,
             start,
         };
         installer.install(&segment, identity)?;

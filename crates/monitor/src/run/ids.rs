@@ -1,9 +1,13 @@
 //! What agents ask when a replica has taken over: ids, descriptors and memory of those that are gone.
 
-use crate::state::Monitor;
+use crate::state::{Group, Monitor};
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::who;
-use geryon_tracee::Pid;
+use geryon_abi::layout::{enclosed, who};
+use geryon_tracee::{Pid, descriptor_of};
+use std::fs::File;
+use std::io::Error;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 
 /// Close-on-exec in the list of descriptors.
 const CLOSE_ON_EXEC: u64 = 1 << 32;
@@ -39,8 +43,30 @@ impl Monitor {
         Ok(0)
     }
 
-    /// Write the former leader's descriptors into an array: its process, the highest, its umask, then
-    /// one word each. The number of words written, from index `first` on.
+    /// Send a descriptor of another process, or its working directory, to the socket of this name: see
+    /// `rpc::FETCH`. 0, or an errno.
+    pub(super) fn hand(&self, pid: Pid, fd: u32, socket: u64, whose: u64) -> i64 {
+        let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
+        let from = match whose {
+            enclosed::LEADERS => group.and_then(Group::leader_pid),
+            _ => self.former(pid),
+        };
+        let handed = from.ok_or(Error::from_raw_os_error(libc::ESRCH));
+        let handed = handed.and_then(|from| {
+            let found = match fd {
+                enclosed::DIRECTORY => directory_of(from)?,
+                _ => descriptor_of(from, fd as i32)?,
+            };
+            self.passage.send(socket, &[found.as_fd()])
+        });
+        match handed {
+            Ok(()) => 0,
+            Err(e) => -i64::from(e.raw_os_error().unwrap_or(libc::EIO)),
+        }
+    }
+
+    /// Write the former leader's descriptors into an array: the highest, its umask, then one word each.
+    /// The number of words written, from index `first` on.
     pub(super) fn descriptors(&mut self, pid: Pid, to: u64, first: u64, room: u64) -> Result<i64> {
         let Some(former) = self.former(pid) else {
             return Ok(0);
@@ -53,7 +79,7 @@ impl Monitor {
             .unwrap_or(0o22);
         let fds = descriptors_of(former);
         let highest = fds.last().map_or(0, |w| w & 0xffff_ffff);
-        let mut words = vec![former as u64, highest, umask];
+        let mut words = vec![highest, umask];
         words.extend(fds);
         let rest = words.into_iter().skip(first as usize).take(room as usize);
         let m = self.memory(pid)?;
@@ -131,6 +157,15 @@ impl Monitor {
             }
         }
     }
+}
+
+/// Also one that was removed.
+fn directory_of(pid: Pid) -> std::io::Result<OwnedFd> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+        .open(format!("/proc/{pid}/cwd"))?;
+    Ok(file.into())
 }
 
 /// In ascending order.

@@ -78,6 +78,11 @@ impl Monitor {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
+            rpc::FETCH => self.hand(pid, regs.rdi as u32, regs.rsi, regs.rdx),
+            rpc::UNBORN => {
+                self.on_unborn(pid, regs.rdi, regs.rsi);
+                0
+            }
             rpc::OUTDATED => {
                 self.sleepers_are_outdated(regs.rdi);
                 0
