@@ -152,6 +152,21 @@ pub struct Private {
     pub owes: AtomicU32,
     /// Name of the monitor's socket, from which descriptors come: see [`letter`].
     pub monitor: u64,
+    /// See [`dumpable`].
+    pub dumpable: u32,
+    pad: u32,
+    /// While it is [`dumpable::NO`]: how large a core might be before.
+    pub core_limit: u64,
+}
+
+/// Values of [`Private::dumpable`].
+pub mod dumpable {
+    /// The kernel keeps the flag.
+    pub const KERNELS: u32 = 0;
+    /// It is kept here, since the monitor needs a dumpable process: the program is not dumpable.
+    pub const NO: u32 = 1;
+    /// It is.
+    pub const YES: u32 = 2;
 }
 
 /// Values of [`Block::vforked`].

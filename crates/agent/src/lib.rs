@@ -14,6 +14,7 @@ pub mod clock;
 pub mod compare;
 pub mod digest;
 pub mod diverge;
+pub mod dumpable;
 pub mod enter;
 pub mod event;
 pub mod files;

@@ -9,8 +9,8 @@ use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{
     ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES, Letter,
-    MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, letter,
-    role, stack_top,
+    MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, dumpable,
+    letter, role, stack_top,
 };
 use geryon_tracee::{Passage, Pid, Regs, RemoteMemory, Stopped};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -41,6 +41,8 @@ pub struct Identity {
     pub tsc_mult: u64,
     /// Process id that the program knows.
     pub shown: u32,
+    /// The monitor may reach processes that are not dumpable.
+    pub reaches_all: bool,
 }
 
 /// A process at the end of its exec, ready to have calls injected.
@@ -206,6 +208,12 @@ impl Installer<'_> {
         word32(private_field!(shown_pid), id.shown)?;
         m.set_word(private_field!(tsc_mult), id.tsc_mult)?;
         m.set_word(private_field!(monitor), self.passage.name())?;
+        let kept = if id.reaches_all {
+            dumpable::KERNELS
+        } else {
+            dumpable::YES
+        };
+        word32(private_field!(dumpable), kept)?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
         word32(private_field!(cores), cores)?;
         word32(

@@ -24,6 +24,10 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::time::Duration;
 
+/// Why a process that is traced cannot be reached.
+const UNREACHABLE: &str = "it has changed its user or its groups, and Geryon may not reach it any more: that needs \
+     CAP_SYS_PTRACE";
+
 /// Everything.
 pub struct Monitor {
     /// What was asked for.
@@ -32,6 +36,8 @@ pub struct Monitor {
     pub image: Image,
     /// From where replicas get descriptors.
     pub passage: Passage,
+    /// It may reach processes that are not dumpable, or another user's.
+    pub reaches_all: bool,
     /// Patch plans of the files that replicas map.
     pub plans: Plans,
     /// What holds for a replica in all its groups, by index.
@@ -141,7 +147,13 @@ impl Monitor {
     pub fn memory(&mut self, pid: Pid) -> Result<&RemoteMemory> {
         let p = self.processes.get_mut(&pid).context("unknown process")?;
         if p.memory.is_none() {
-            p.memory = Some(RemoteMemory::open(pid)?);
+            let opened = RemoteMemory::open(pid);
+            p.memory = Some(match opened {
+                Err(e) if e.raw_os_error() == Some(libc::EACCES) => {
+                    return Err(e).context(UNREACHABLE);
+                }
+                other => other?,
+            });
         }
         Ok(p.memory.as_ref().expect("just opened"))
     }

@@ -116,6 +116,7 @@ impl Monitor {
             verify: self.options.verify.code(),
             tsc_mult: self.tsc_mult,
             shown: shown as u32,
+            reaches_all: self.reaches_all,
         }
     }
 
