@@ -23,7 +23,7 @@ pub mod why;
 
 pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
-pub use request::{Reap, Report, enclosed, unborn};
+pub use request::{Reap, Report, enclosed, failed};
 pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
 
 use core::mem::{align_of, offset_of, size_of};
@@ -154,7 +154,9 @@ pub struct Private {
     pub monitor: u64,
     /// See [`dumpable`].
     pub dumpable: u32,
-    pad: u32,
+    /// 1: another process of the program has the same descriptors, or the same directory, in the leader and
+    /// in no follower: who took over could not share them.
+    pub common: u32,
     /// While it is [`dumpable::NO`]: how large a core might be before.
     pub core_limit: u64,
 }
@@ -349,6 +351,8 @@ pub struct Block {
     pub pieces: [u64; MAX_PIECES],
     /// Leader: up to where it has shown its ring to the others. 0: it has shown nothing as a leader.
     pub published: u64,
+    /// A vfork's child: where its id is to be stored; 0: nowhere.
+    pub vfork_tids: [u64; 2],
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

@@ -4,7 +4,7 @@
 use crate::gate::{real, rpc};
 use crate::passage::Passage;
 use crate::state::{block, block_anew, private};
-use geryon_abi::layout::{enclosed, rpc as number, vforked, why};
+use geryon_abi::layout::{enclosed, failed, rpc as number, vforked, why};
 
 const NR_CLOSE: u64 = 3;
 const NR_FCNTL: u64 = 72;
@@ -15,6 +15,7 @@ const CLOSE_ON_EXEC: u64 = 1 << 32;
 /// Words before the list of descriptors.
 const FIRST: usize = 2;
 const O_CLOEXEC: u64 = 0o2_000_000;
+const EPERM: i64 = -1;
 
 /// New leader: take over the former one's descriptors under the same numbers, unless its table is
 /// shared.
@@ -41,6 +42,10 @@ fn fetch_own() {
 }
 
 fn fetch_all() {
+    if private().common != 0 {
+        rpc(number::FAILED, failed::COMMON, 0, 0);
+        lost(EPERM);
+    }
     let mut list = [0u64; 128];
     let mut passage = Passage::open().unwrap_or_else(|e| lost(e));
     let mut first = 0;

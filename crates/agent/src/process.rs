@@ -13,13 +13,17 @@ use crate::passage::Passage;
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_at, header, leads, private};
-use crate::thread::{alone, greet};
+use crate::thread::flags::{
+    CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_FILES, CLONE_FS, CLONE_PARENT_SETTID,
+    CLONE_VFORK, CLONE_VM, traced,
+};
+use crate::thread::{alone, greet, store_tid};
 use crate::wait::{announce, announce_end};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    MAX_CHILDREN, SEGMENT_BASE, SHUT_BYTES, flight, owes, promotion as promotion_state, role,
-    rpc as number, segment_bytes, unborn, vforked, wait, why,
+    MAX_CHILDREN, SEGMENT_BASE, SHUT_BYTES, failed, flight, owes, promotion as promotion_state,
+    role, rpc as number, segment_bytes, vforked, wait, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
@@ -37,11 +41,6 @@ const NR_WAITID: u64 = 247;
 const NR_CLOSE_RANGE: u64 = 436;
 const SIGCHLD: u64 = 17;
 const SIGKILL: u64 = 9;
-const CLONE_VM: u64 = 0x100;
-const CLONE_VFORK: u64 = 0x4000;
-const CLONE_SETTLS: u64 = 0x8_0000;
-const CLONE_PARENT_SETTID: u64 = 0x10_0000;
-const CLONE_CHILD_SETTID: u64 = 0x100_0000;
 const EAGAIN: i64 = -11;
 const WNOHANG: u64 = 1;
 const WALL: u64 = 0x4000_0000;
@@ -103,13 +102,19 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
         frame.rax = EAGAIN as u64;
         return;
     };
-    let keep = flags & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
     let mut child = *frame;
     if is_clone && args[1] != 0 {
         child.rsp = args[1];
     }
+    // Stored by the child, before the program runs in it: its maker's memory is its own.
+    let tid = |flag, at| if flags & flag != 0 { at } else { 0 };
+    block_at(slot).vfork_tids = [
+        tid(CLONE_PARENT_SETTID, args[2]),
+        tid(CLONE_CHILD_SETTID, args[3]),
+    ];
     // (It may have come to lead since they agreed.)
     let executes = executes || leads();
+    let keep = kept(flags, executes);
     if executes {
         call::take_off(block(), row.nr, CONFIRMED);
     }
@@ -135,24 +140,40 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
     let sequence = private().forks;
     private().forks += 1;
-    let keep = flags & !(CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
+    let keep = kept(flags, executes);
     if executes {
         call::take_off(block(), row.nr, CONFIRMED);
     }
     // clone has five arguments: the sixth tells the monitor which fork this is.
-    let own = real_in_flight(NR_CLONE, &[keep, 0, 0, args[3], 0, sequence], false);
+    let own = real_in_flight(NR_CLONE, &[keep, 0, 0, args[3], args[4], sequence], false);
     if own == 0 {
         child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
         return;
     }
     parent(frame, row, executes, own, Birth::Fork);
     if flags & CLONE_PARENT_SETTID != 0 && (frame.rax as i64) > 0 && row.nr as u64 == NR_CLONE {
-        let (at, tid) = (args[2], frame.rax as u32);
-        crate::gate::guarded(|| {
-            // SAFETY: inside `guarded`.
-            unsafe { (at as *mut u32).write(tid) }
-        });
+        store_tid(args[2], frame.rax as u32);
     }
+}
+
+/// What the kernel is asked for. Ids are those that the program sees: they are stored here. A follower's child
+/// has none of the program's descriptors, which it would close in its parent if they were shared. (And in a
+/// process whose descriptors and directory are its own, what its leader's child shares with it a follower
+/// could not share, should it lead.)
+fn kept(flags: u64, executes: bool) -> u64 {
+    let p = private();
+    let keep = traced(flags) & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
+    let shares = flags & CLONE_FILES
+        | if p.shares_files == 0 {
+            flags & CLONE_FS
+        } else {
+            0
+        };
+    if executes || shares == 0 {
+        return keep;
+    }
+    p.common = 1;
+    keep & !shares
 }
 
 /// What a child was born by.
@@ -224,7 +245,7 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
 /// This process, and with it its replica, is lost: the monitor says why. It must not exit: that would be
 /// the program's.
 fn die(step: u64, error: i64) {
-    rpc(number::UNBORN, step, error as u64, 0);
+    rpc(number::FAILED, step, error as u64, 0);
     end();
 }
 
@@ -245,7 +266,7 @@ fn map_segment(passage: Result<Passage, i64>) {
     });
     let fd = match got {
         Ok(fd) => fd,
-        Err(error) => return die(unborn::SEND, error),
+        Err(error) => return die(failed::SEND, error),
     };
     // The same as its parent's.
     let bytes = segment_bytes(header().ring_words as usize);
@@ -254,11 +275,11 @@ fn map_segment(passage: Result<Passage, i64>) {
         real(NR_MMAP, [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd, 0])
     );
     if at < 0 {
-        return die(unborn::MAP, at);
+        return die(failed::MAP, at);
     }
     let shut = real(NR_MPROTECT, [SEGMENT_BASE, SHUT_BYTES, READ, 0, 0, 0]);
     if shut < 0 {
-        return die(unborn::MAP, shut);
+        return die(failed::MAP, shut);
     }
     real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
 }
@@ -275,6 +296,9 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     alone();
     p.forks = 0;
     p.file_maps = 0;
+    if flags & (CLONE_FILES | CLONE_FS) == 0 {
+        p.common = 0;
+    }
     for c in CHILDREN
         .iter()
         .take(CHILDREN_HIGH.load(Ordering::Relaxed) as usize)
@@ -295,6 +319,9 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.shares_files = 0;
     point!(ChildUnmapped);
     map_segment(passage);
+    if flags & CLONE_FILES != 0 {
+        rpc(number::BEGUN, 0, 0, 0);
+    }
     if answer != 1 {
         // This copy of the descriptor table would keep pipes open that the program closes.
         real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
@@ -315,12 +342,12 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     point!(ChildUngreeted);
     greet(b);
     p.shown_pid = b.shown_tid;
+    b.clear_tid = 0;
+    if flags & CLONE_CHILD_CLEARTID != 0 && is_clone {
+        b.clear_tid = frame.r10;
+    }
     if flags & CLONE_CHILD_SETTID != 0 && is_clone {
-        let (at, tid) = (frame.r10, b.shown_tid);
-        crate::gate::guarded(|| {
-            // SAFETY: inside `guarded`.
-            unsafe { (at as *mut u32).write(tid) }
-        });
+        store_tid(frame.r10, b.shown_tid);
     }
     if is_clone && frame.rsi != 0 {
         frame.rsp = frame.rsi;

@@ -285,6 +285,28 @@ impl Stopped {
         ptrace(libc::PTRACE_SETOPTIONS, self.0, 0, options as usize)
     }
 
+    /// The filter has stopped a call through the vsyscall page: it is not made, and the thread comes to its
+    /// next stop where it would return to.
+    ///
+    /// # Errors
+    /// When the thread dies on the way.
+    pub fn return_from_vsyscall(self) -> Result<()> {
+        // The kernel lets a tracer do no more than that: it emulates the return by itself.
+        self.set_regs(&Regs {
+            orig_rax: u64::MAX,
+            ..self.regs()?
+        })?;
+        self.interrupt()?;
+        self.resume(0)?;
+        match stop::wait_for(self.0)? {
+            Stop::Event(_, Event::Stop(_)) => Ok(()),
+            end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
+                Err(stop::ended(end))
+            }
+            other => Err(Error::other(format!("unexpected stop {other:?}"))),
+        }
+    }
+
     /// Run to the end of the system call it is in (after an exec event).
     ///
     /// # Errors

@@ -45,10 +45,12 @@ pub mod enclosed {
     pub const DIRECTORY: u32 = u32::MAX;
 }
 
-/// Steps that a forked child may fail at.
-pub mod unborn {
-    /// To get the log from the monitor.
+/// What [`super::rpc::FAILED`] tells of.
+pub mod failed {
+    /// A forked child cannot get its log from the monitor, and ends.
     pub const SEND: u64 = 0;
-    /// To map it.
+    /// It cannot map it, and ends.
     pub const MAP: u64 = 1;
+    /// A process cannot take over what others share with its former leader.
+    pub const COMMON: u64 = 2;
 }

@@ -47,7 +47,9 @@ pub const INJECTED: u64 = BASE + 18;
 /// A descriptor of another process: (its number or one of [`super::enclosed`], name of the socket to
 /// which it is sent, whose, see there).
 pub const FETCH: u64 = BASE + 19;
-/// A forked child cannot begin, and ends: (which step has failed, see [`super::unborn`], the errno).
-pub const UNBORN: u64 = BASE + 20;
+/// A process cannot go on: (what has failed, see [`super::failed`], the errno).
+pub const FAILED: u64 = BASE + 20;
+/// A forked child that shares its parent's descriptors needs none of its own any more.
+pub const BEGUN: u64 = BASE + 21;
 /// One past the last.
-pub const END: u64 = BASE + 21;
+pub const END: u64 = BASE + 22;

@@ -38,6 +38,18 @@ impl Monitor {
         self.say(&text);
     }
 
+    /// A call of another architecture is answered with ENOSYS.
+    pub(crate) fn refuse_foreign_call(&mut self, pid: Pid, pc: u64, nr: u64) {
+        let led = self.membership(pid).is_some_and(|(g, r)| self.leads(g, r));
+        if led {
+            let place = self.place(pid, pc);
+            self.say(&format!(
+                "int 0x80 is refused (call {nr} of 32-bit programs, at {place}): 32-bit calls do not pass the log; \
+                 use the syscall instruction"
+            ));
+        }
+    }
+
     /// Where the program made the call that the thread with this block is in.
     fn calling_pc(&mut self, pid: Pid, block: u64) -> Option<u64> {
         let m = self.memory(pid).ok()?;

@@ -5,7 +5,7 @@ use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use crate::takeover::Takeover;
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::{role, unborn};
+use geryon_abi::layout::{failed, role};
 use geryon_tracee::{Pid, Stopped, kill};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -19,22 +19,28 @@ impl Monitor {
         let is_process = tgid_of(new).is_none_or(|t| t == new);
         let creator_pid = self.threads[&creator].pid;
         let mut stays = false;
+        let mut common = false;
         if is_process {
             self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
             // The agent's fork says which one it is.
-            let fork = match parent {
-                Some(_) if !borrows => Some(Stopped(creator).regs()?.r9),
-                _ => None,
-            };
+            let mut fork = None;
+            if parent.is_some() && !borrows {
+                let regs = Stopped(creator).regs()?;
+                fork = Some(regs.r9);
+                // It must not see the descriptors that its child needs to begin.
+                common = regs.rdi & libc::CLONE_FILES as u64 != 0;
+            }
+            let alone = self.options.replicas == 1 && !common;
             stays = !borrows
-                && self.options.replicas > 1
+                && !alone
                 && parent.is_some_and(|(id, replica)| self.leads(id, replica))
                 && !self.follows(creator_pid);
             let process = Process {
                 parent,
                 fork,
                 creator: stays.then_some(creator),
+                common,
                 ..Process::new(parent.map_or(0, |p| p.1))
             };
             self.processes.insert(new, process);
@@ -71,6 +77,13 @@ impl Monitor {
         if let Some(creator) = process.creator.take() {
             // One that was killed meanwhile reports its end.
             Stopped(creator).resume(0).ok();
+        }
+    }
+
+    /// A forked child has what it needs to begin.
+    pub(super) fn on_begun(&mut self, pid: Pid) {
+        if let Some(p) = self.processes.get_mut(&pid) {
+            Monitor::release_creator(p);
         }
     }
 
@@ -143,7 +156,9 @@ impl Monitor {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
             p.fork = None;
-            Monitor::release_creator(p);
+            if !p.common {
+                Monitor::release_creator(p);
+            }
         }
         if late {
             kill(pid, libc::SIGKILL);
@@ -171,16 +186,23 @@ impl Monitor {
 }
 
 impl Monitor {
-    /// A forked child cannot begin: it is about to end, by SIGKILL.
-    pub(super) fn on_unborn(&mut self, pid: Pid, step: u64, error: u64) {
-        let what = match step {
-            unborn::SEND => "get its log from the monitor",
-            _ => "map its log",
+    /// A process cannot go on, and says why.
+    pub(super) fn on_failed(&mut self, pid: Pid, what: u64, error: u64) {
+        let what = match what {
+            failed::SEND => {
+                "is killed right after its fork: it cannot get its log from the monitor"
+            }
+            failed::MAP => "is killed right after its fork: it cannot map its log",
+            _ => {
+                "cannot take over: its lost leader shared descriptors or directory with another process \
+                 (clone with CLONE_FILES or CLONE_FS)"
+            }
         };
-        let error = std::io::Error::from_raw_os_error((error as i64).unsigned_abs() as i32);
-        self.say(&format!(
-            "process {pid} is killed right after its fork: it cannot {what}: {error}"
-        ));
+        let why = match (error as i64).unsigned_abs() {
+            0 => String::new(),
+            e => format!(": {}", std::io::Error::from_raw_os_error(e as i32)),
+        };
+        self.say(&format!("process {pid} {what}{why}"));
     }
 
     /// A forked process leads its group, unless one did before that was lost: it is what the program calls
