@@ -21,14 +21,13 @@ impl Monitor {
         let place = self.place(pid, pc);
         let text = match table::row(nr) {
             Some(row) => {
-                let command = table::command(nr, detail)
+                let command = table::command(nr, detail);
+                let notes = [command.map_or("", |c| c.note), row.note];
+                let note = notes.into_iter().find(|n| !n.is_empty());
+                let note = note.unwrap_or("see: geryon syscalls");
+                let command = command
                     .map(|c| format!(" with {}", c.name))
                     .unwrap_or_default();
-                let note = if row.note.is_empty() {
-                    "see: geryon syscalls"
-                } else {
-                    row.note
-                };
                 format!("{}{command} is refused (at {place}): {note}", row.name)
             }
             None => format!(
