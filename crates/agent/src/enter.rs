@@ -5,6 +5,7 @@ use crate::state::leads;
 use crate::stop::{broken, refused};
 use crate::{call, marshal, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
+use geryon_abi::layout::{failed, rpc as number};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
@@ -116,6 +117,10 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::SIGALTSTACK => sigaltstack(frame),
         nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
         nr::PRCTL if crate::dumpable::prctl(frame) => {}
+        nr::TGKILL if changes_ids_of_threads(frame) => {
+            crate::gate::rpc(number::FAILED, failed::IDS_OF_THREADS, 0, 0);
+            by_class(frame, row);
+        }
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
@@ -156,6 +161,15 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
             frame.rax = EINVAL as u64;
         }
     }
+}
+
+/// Is this glibc's signal to a thread that is to change its user or group, too? What it does around that in words
+/// of the thread's own depends on what each thread waits in, and in a follower a hooked function does not wait
+/// as its original does.
+fn changes_ids_of_threads(frame: &Frame) -> bool {
+    const SIGSETXID: u64 = 33;
+    let p = crate::state::private();
+    frame.rdx as u32 as u64 == SIGSETXID && p.serial == 0 && p.replicas > 1
 }
 
 /// Opening changes nothing outside unless it writes, creates or truncates.

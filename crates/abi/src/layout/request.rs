@@ -53,4 +53,6 @@ pub mod failed {
     pub const MAP: u64 = 1;
     /// A process cannot take over what others share with its former leader.
     pub const COMMON: u64 = 2;
+    /// The ids of all threads are changed by a signal to each, as glibc does it, where that is not repeated.
+    pub const IDS_OF_THREADS: u64 = 3;
 }

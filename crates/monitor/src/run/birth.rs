@@ -192,6 +192,12 @@ impl Monitor {
             failed::SEND => {
                 "is killed right after its fork: it cannot get its log from the monitor"
             }
+            failed::IDS_OF_THREADS => {
+                return self.give_up(
+                    "stopped: the program has changed its user or group while it has several threads, which \
+                     --order clocks does not repeat; use --order serial",
+                );
+            }
             failed::MAP => "is killed right after its fork: it cannot map its log",
             _ => {
                 "cannot take over: its lost leader shared descriptors or directory with another process \
