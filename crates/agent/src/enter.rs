@@ -37,6 +37,7 @@ pub mod nr {
     pub const KILL: u64 = 62;
     pub const PRCTL: u64 = 157;
     pub const ARCH_PRCTL: u64 = 158;
+    pub const CHROOT: u64 = 161;
     pub const TKILL: u64 = 200;
     pub const FUTEX: u64 = 202;
     pub const SET_TID_ADDRESS: u64 = 218;
@@ -120,6 +121,12 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::TGKILL if changes_ids_of_threads(frame) => {
             crate::gate::rpc(number::FAILED, failed::IDS_OF_THREADS, 0, 0);
             by_class(frame, row);
+        }
+        nr::CHROOT => {
+            by_class(frame, row);
+            if frame.rax == 0 && !leads() && crate::state::private().shares_files == 0 {
+                crate::files::follow_root();
+            }
         }
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),

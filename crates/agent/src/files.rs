@@ -9,11 +9,12 @@ use geryon_abi::layout::{enclosed, failed, rpc as number, vforked, why};
 const NR_CLOSE: u64 = 3;
 const NR_FCNTL: u64 = 72;
 const NR_FCHDIR: u64 = 81;
+const NR_CHROOT: u64 = 161;
 const NR_DUP3: u64 = 292;
 const NR_UMASK: u64 = 95;
 const CLOSE_ON_EXEC: u64 = 1 << 32;
 /// Words before the list of descriptors.
-const FIRST: usize = 2;
+const FIRST: usize = 3;
 const O_CLOEXEC: u64 = 0o2_000_000;
 const EPERM: i64 = -1;
 
@@ -50,7 +51,8 @@ fn fetch_all() {
     let mut passage = Passage::open().unwrap_or_else(|e| lost(e));
     let mut first = 0;
     loop {
-        // The first word is the highest descriptor, the second its umask.
+        // The first word is the highest descriptor, the second its umask, the third says whether its root is
+        // another one.
         let n = rpc(
             number::DESCRIPTORS,
             list.as_mut_ptr() as u64,
@@ -65,6 +67,12 @@ fn fetch_all() {
         }
         let skip = if first == 0 {
             real(NR_UMASK, [list[1], 0, 0, 0, 0, 0]);
+            if list[2] != 0
+                && let Err(error) = enter_root(&passage, enclosed::FORMERS)
+            {
+                rpc(number::FAILED, failed::ROOT, error as u64, 0);
+                lost(error);
+            }
             enter_directory(&passage);
             // One more than where a descriptor comes before it has its number.
             passage.beyond(list[0] + 1).unwrap_or_else(|e| lost(e));
@@ -78,6 +86,26 @@ fn fetch_all() {
         first += n as u64;
     }
     passage.close();
+}
+
+/// Behind a chroot: a follower with a directory of its own changes its root as well, while it may. (If it cannot,
+/// that is said when it has to lead.)
+pub fn follow_root() {
+    if let Ok(passage) = Passage::open() {
+        let _ = enter_root(&passage, enclosed::LEADERS);
+        passage.close();
+    }
+}
+
+/// Another process's root becomes this one's, and its working directory.
+fn enter_root(passage: &Passage, whose: u64) -> Result<(), i64> {
+    let fd = passage.fetch(u64::from(enclosed::ROOT), whose)?;
+    let mut done = real(NR_FCHDIR, [fd, 0, 0, 0, 0, 0]);
+    if done == 0 {
+        done = real(NR_CHROOT, [c".".as_ptr() as u64, 0, 0, 0, 0, 0]);
+    }
+    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
+    if done < 0 { Err(done) } else { Ok(()) }
 }
 
 /// The former leader's working directory, also one that was removed.

@@ -3,15 +3,18 @@
 use crate::gate::{real, rpc};
 use crate::state::private;
 use geryon_abi::layout::letter::{
-    AF_UNIX, FAMILY_BYTES, Letter, NAME_BYTES, RECEIVE_FLAGS, SOCKET_TYPE,
+    self, AF_UNIX, FAMILY_BYTES, Letter, NAME_BYTES, RECEIVE_FLAGS, SOCKET_TYPE,
 };
-use geryon_abi::layout::rpc as number;
+use geryon_abi::layout::{enclosed, rpc as number};
 
 const NR_CLOSE: u64 = 3;
 const NR_SOCKET: u64 = 41;
 const NR_RECVMSG: u64 = 47;
 const NR_BIND: u64 = 49;
 const NR_GETSOCKNAME: u64 = 51;
+
+/// EAGAIN: there is no letter.
+const NONE: i64 = -11;
 
 /// The socket at which this process waits for descriptors.
 pub struct Passage {
@@ -46,8 +49,8 @@ impl Passage {
         self.name
     }
 
-    /// The descriptor that the monitor has sent, or an errno.
-    pub fn receive(&self) -> Result<u64, i64> {
+    /// The descriptor that the monitor has sent to who has asked so, or an errno.
+    fn receive(&self, asked: u64) -> Result<u64, i64> {
         let mut letter = Letter::at(0);
         loop {
             letter = Letter::at(&raw mut letter as u64);
@@ -55,16 +58,30 @@ impl Passage {
             checked(real(NR_RECVMSG, [self.socket, at, RECEIVE_FLAGS, 0, 0, 0]))?;
             // (Anybody may send to it; who is not the monitor sends in vain.)
             let read = core::hint::black_box(&letter);
-            if let Some(fd) = read.enclosed(private().monitor, 0) {
+            if let Some(fd) = read.enclosed(private().monitor, asked, 0) {
                 return Ok(fd as u64);
             }
         }
     }
 
+    /// The log, which the monitor has sent unasked when this process has said that it is there.
+    pub fn receive_log(&self) -> Result<u64, i64> {
+        match self.receive(letter::asked(enclosed::LOG, enclosed::LEADERS)) {
+            Err(NONE) => self.fetch(u64::from(enclosed::LOG), enclosed::LEADERS),
+            received => received,
+        }
+    }
+
     /// Ask for a descriptor of another process (see `geryon_abi::layout::enclosed`).
     pub fn fetch(&self, fd: u64, whose: u64) -> Result<u64, i64> {
-        checked(rpc(number::FETCH, fd, self.name, whose))?;
-        self.receive()
+        loop {
+            checked(rpc(number::FETCH, fd, self.name, whose))?;
+            match self.receive(letter::asked(fd as u32, whose)) {
+                // This process was copied meanwhile: both have one socket, and the other has taken the letter.
+                Err(NONE) => {}
+                received => return received,
+            }
+        }
     }
 
     /// Move it to a number above this one.

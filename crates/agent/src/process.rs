@@ -260,7 +260,7 @@ fn map_segment(passage: Result<Passage, i64>) {
     const RW: u64 = 3;
     const SHARED_FIXED: u64 = 0x11;
     let got = passage.and_then(|p| {
-        let fd = p.receive();
+        let fd = p.receive_log();
         p.close();
         fd
     });

@@ -127,7 +127,7 @@ impl Installer<'_> {
         let ask = [socket, name, len, 0, 0, 0];
         self.call(at, libc::SYS_getsockname, ask, "name a socket")?;
         self.passage
-            .send(self.memory.word(name)?, &from)
+            .send(self.memory.word(name)?, 0, &from)
             .context("cannot send the agent to the program")?;
         let received = loop {
             let empty = Letter::at(letter).0;
@@ -142,7 +142,7 @@ impl Installer<'_> {
                 "get the agent from the monitor",
             )?;
             let letter = Letter(self.memory.words(letter)?);
-            let nth = |n| letter.enclosed(self.passage.name(), n).map(u64::from);
+            let nth = |n| letter.enclosed(self.passage.name(), 0, n).map(u64::from);
             if let (Some(a), Some(b)) = (nth(0), nth(1)) {
                 break [a, b];
             }

@@ -50,14 +50,14 @@ impl Passage {
         self.name
     }
 
-    /// Send descriptors to the socket of this name.
+    /// Send descriptors to the socket of this name, which has asked for them so.
     ///
     /// # Errors
     /// ECONNREFUSED when its owner is gone.
     ///
     /// # Panics
     /// For more than [`MAX_ENCLOSED`].
-    pub fn send(&self, to: u64, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
+    pub fn send(&self, to: u64, asked: u64, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
         assert!(descriptors.len() <= MAX_ENCLOSED);
         let mut control = [0u64; 3];
         let bytes = 16 + 4 * descriptors.len();
@@ -66,10 +66,9 @@ impl Passage {
         for (n, fd) in descriptors.iter().enumerate() {
             control[2] |= u64::from(fd.as_raw_fd() as u32) << (32 * n);
         }
-        let mut byte = 0u8;
         let mut payload = libc::iovec {
-            iov_base: (&raw mut byte).cast(),
-            iov_len: 1,
+            iov_base: (&raw const asked).cast_mut().cast(),
+            iov_len: 8,
         };
         // SAFETY: everything that the header points to outlives the call.
         let sent = unsafe {
@@ -132,7 +131,7 @@ mod tests {
                 RECEIVE_FLAGS,
             )
         };
-        assert_eq!(got, 1, "{}", Error::last_os_error());
+        assert_eq!(got, 8, "{}", Error::last_os_error());
         *boxed
     }
 
@@ -140,10 +139,10 @@ mod tests {
     fn what_is_sent_arrives() {
         let (from, to) = (Passage::open().unwrap(), Passage::open().unwrap());
         let (mut a, b) = std::os::unix::net::UnixStream::pair().unwrap();
-        from.send(to.name(), &[a.as_fd(), b.as_fd()]).unwrap();
+        from.send(to.name(), 5, &[a.as_fd(), b.as_fd()]).unwrap();
         let letter = receive(&to);
-        assert_eq!(letter.enclosed(to.name(), 0), None);
-        let fd = letter.enclosed(from.name(), 1).expect("a descriptor");
+        assert_eq!(letter.enclosed(to.name(), 5, 0), None);
+        let fd = letter.enclosed(from.name(), 5, 1).expect("a descriptor");
         // SAFETY: it has just been received.
         let mut got = unsafe { File::from_raw_fd(fd as i32) };
         a.write_all(b"x").unwrap();

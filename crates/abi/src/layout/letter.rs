@@ -28,6 +28,11 @@ const PAYLOAD: usize = CONTROL + CONTROL_WORDS;
 /// Words of a [`Letter`].
 pub const LETTER_WORDS: usize = PAYLOAD + 1;
 
+/// What the monitor answers to: a copy of a process shares its socket, and must not take the other's letter.
+pub const fn asked(fd: u32, whose: u64) -> u64 {
+    fd as u64 | (whose + 1) << 32
+}
+
 /// What recvmsg(2) is given, with everything that it points to.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,15 +50,17 @@ impl Letter {
         words[4] = to(CONTROL);
         words[5] = 8 * CONTROL_WORDS as u64;
         words[IOVEC] = to(PAYLOAD);
-        words[IOVEC + 1] = 1;
+        words[IOVEC + 1] = 8;
         Letter(words)
     }
 
-    /// The descriptor number `nth` that came with it; None when it is not from `sender`, or has none.
-    pub const fn enclosed(&self, sender: u64, nth: usize) -> Option<u32> {
+    /// The descriptor number `nth` that came with it; None when it is not from `sender`, answers something
+    /// else than what was asked, or has none.
+    pub const fn enclosed(&self, sender: u64, asked: u64, nth: usize) -> Option<u32> {
         let bytes = self.0[CONTROL];
         let whole = self.0[5] >= bytes && bytes >= 16 + 4 * (nth as u64 + 1);
         let ours = self.0[1] as u32 as u64 == NAME_BYTES && self.0[SENDER] == sender;
+        let ours = ours && self.0[PAYLOAD] == asked;
         if nth >= MAX_ENCLOSED || !whole || !ours || self.0[CONTROL + 1] != RIGHTS {
             return None;
         }
@@ -68,16 +75,18 @@ mod tests {
     #[test]
     fn what_a_stranger_sends_is_not_believed() {
         let mut letter = Letter::at(0x1000);
-        assert_eq!(letter.enclosed(7, 0), None);
+        assert_eq!(letter.enclosed(7, 3, 0), None);
         letter.0[SENDER] = 7;
+        letter.0[PAYLOAD] = 3;
         letter.0[5] = 24;
         letter.0[CONTROL] = 20;
         letter.0[CONTROL + 1] = RIGHTS;
         letter.0[CONTROL + 2] = 5 | 6 << 32;
-        assert_eq!(letter.enclosed(7, 0), Some(5));
-        assert_eq!(letter.enclosed(7, 1), None);
+        assert_eq!(letter.enclosed(7, 3, 0), Some(5));
+        assert_eq!(letter.enclosed(7, 3, 1), None);
         letter.0[CONTROL] = 24;
-        assert_eq!(letter.enclosed(7, 1), Some(6));
-        assert_eq!(letter.enclosed(8, 0), None);
+        assert_eq!(letter.enclosed(7, 3, 1), Some(6));
+        assert_eq!(letter.enclosed(8, 3, 0), None);
+        assert_eq!(letter.enclosed(7, 4, 0), None);
     }
 }

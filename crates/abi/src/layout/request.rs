@@ -43,6 +43,10 @@ pub mod enclosed {
     pub const FORMERS: u64 = 1;
     /// Instead of a descriptor's number: its working directory.
     pub const DIRECTORY: u32 = u32::MAX;
+    /// Its root.
+    pub const ROOT: u32 = u32::MAX - 1;
+    /// The log of the group of the process that asks.
+    pub const LOG: u32 = u32::MAX - 2;
 }
 
 /// What [`super::rpc::FAILED`] tells of.
@@ -53,6 +57,8 @@ pub mod failed {
     pub const MAP: u64 = 1;
     /// A process cannot take over what others share with its former leader.
     pub const COMMON: u64 = 2;
+    /// A process that takes over has another root than its lost leader, which it cannot enter.
+    pub const ROOT: u64 = 4;
     /// The ids of all threads are changed by a signal to each, as glibc does it, where that is not repeated.
     pub const IDS_OF_THREADS: u64 = 3;
 }

@@ -5,10 +5,13 @@ use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use crate::takeover::Takeover;
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::{failed, role};
+use geryon_abi::layout::{enclosed, failed, letter, role};
 use geryon_tracee::{Pid, Stopped, kill};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+
+/// How a forked child asks for its log.
+const LOG: u64 = letter::asked(enclosed::LOG, enclosed::LEADERS);
 
 impl Monitor {
     /// A thread has made another one, or a process. One that leads and has forked goes on when its child
@@ -148,7 +151,7 @@ impl Monitor {
         let late = g.ending && g.leader_gone.is_some();
         // One that was killed meanwhile reports its end; one that has no socket says so itself.
         if socket != 0
-            && let Err(e) = self.passage.send(socket, &[g.segment.descriptor()])
+            && let Err(e) = self.passage.send(socket, LOG, &[g.segment.descriptor()])
             && e.raw_os_error() != Some(libc::ECONNREFUSED)
         {
             return Err(e).context("cannot send it its log");
@@ -198,6 +201,7 @@ impl Monitor {
                      --order clocks does not repeat; use --order serial",
                 );
             }
+            failed::ROOT => "cannot take over: it cannot enter the root of its lost leader",
             failed::MAP => "is killed right after its fork: it cannot map its log",
             _ => {
                 "cannot take over: its lost leader shared descriptors or directory with another process \
