@@ -6,6 +6,7 @@
 //! for it by a fixed address is refused.
 
 pub mod flight;
+pub mod letter;
 mod note;
 pub mod outdated;
 pub mod promotion;
@@ -21,8 +22,9 @@ pub mod who;
 pub mod why;
 mod word;
 
+pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
-pub use request::{Reap, Report};
+pub use request::{Reap, Report, enclosed, failed};
 pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
 pub use word::{Word32, Word64};
 
@@ -170,6 +172,25 @@ pub struct Private {
     pub limits_set: Word32,
     /// To what: soft and hard.
     pub limits: [[Word64; 2]; LIMITS],
+    /// Name of the monitor's socket, from which descriptors come: see [`letter`].
+    pub monitor: Word64,
+    /// See [`dumpable`].
+    pub dumpable: Word32,
+    /// 1: another process of the program has the same descriptors, or the same directory, in the leader and
+    /// in no follower: who took over could not share them.
+    pub common: Word32,
+    /// While it is [`dumpable::NO`]: how large a core might be before.
+    pub core_limit: Word64,
+}
+
+/// Values of [`Private::dumpable`].
+pub mod dumpable {
+    /// The kernel keeps the flag.
+    pub const KERNELS: u32 = 0;
+    /// It is kept here, since the monitor needs a dumpable process: the program is not dumpable.
+    pub const NO: u32 = 1;
+    /// It is.
+    pub const YES: u32 = 2;
 }
 
 /// Values of [`Block::vforked`].
@@ -355,6 +376,8 @@ pub struct Block {
     pub published: u64,
     /// Of the code that the monitor puts in the way of a thread that computes: rax and the flags.
     pub scratch: [u64; 2],
+    /// A vfork's child: where its id is to be stored; 0: nowhere.
+    pub vfork_tids: [u64; 2],
     /// What the kernel is shown instead of a structure of the program's in which an id stands.
     pub structure: [u8; MAX_WITH_ID],
     /// And instead of a path.

@@ -5,6 +5,7 @@ use crate::state::leads;
 use crate::stop::{broken, refused};
 use crate::{call, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
+use geryon_abi::layout::{failed, rpc as number};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
@@ -38,6 +39,7 @@ pub mod nr {
     pub const PRCTL: u64 = 157;
     pub const ARCH_PRCTL: u64 = 158;
     pub const SETRLIMIT: u64 = 160;
+    pub const CHROOT: u64 = 161;
     pub const TKILL: u64 = 200;
     pub const FUTEX: u64 = 202;
     pub const SCHED_SETAFFINITY: u64 = 203;
@@ -123,6 +125,17 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
             crate::settings::ask(&frame.args(), row);
             call::input(frame, row);
         }
+        nr::PRCTL if crate::dumpable::prctl(frame) => {}
+        nr::TGKILL if changes_ids_of_threads(frame) => {
+            crate::gate::rpc(number::FAILED, failed::IDS_OF_THREADS, 0, 0);
+            by_class(frame, row);
+        }
+        nr::CHROOT => {
+            by_class(frame, row);
+            if frame.rax == 0 && !leads() && crate::state::private().shares_files.get() == 0 {
+                crate::files::follow_root();
+            }
+        }
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
@@ -168,6 +181,15 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
             frame.rax = EINVAL as u64;
         }
     }
+}
+
+/// Is this glibc's signal to a thread that is to change its user or group, too? What it does around that in words
+/// of the thread's own depends on what each thread waits in, and in a follower a hooked function does not wait
+/// as its original does.
+fn changes_ids_of_threads(frame: &Frame) -> bool {
+    const SIGSETXID: u64 = 33;
+    let p = crate::state::private();
+    frame.rdx as u32 as u64 == SIGSETXID && p.serial == 0 && p.replicas > 1
 }
 
 /// Opening changes nothing outside unless it writes, creates or truncates.

@@ -8,6 +8,7 @@ use crate::diverge::diverged_for_good;
 use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{append, publish, remember, word_at};
 use crate::marshal;
+use crate::passage::Passage;
 use crate::raise;
 use crate::state::{Here, block, header, leads, private};
 use crate::stop::{broken, refused};
@@ -15,7 +16,9 @@ use crate::wait::{Patience, announce, announce_end};
 use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{MAX_REPLICAS, outdated, rpc as number, touches_reserved, wait, why};
+use geryon_abi::layout::{
+    MAX_REPLICAS, enclosed, outdated, rpc as number, touches_reserved, wait, why,
+};
 use geryon_abi::outcome;
 use geryon_abi::record::{kind, low_of, word};
 use geryon_abi::row::Row;
@@ -24,8 +27,6 @@ const NR_MMAP: u64 = 9;
 const NR_BRK: u64 = 12;
 const NR_MREMAP: u64 = 25;
 const NR_CLOSE: u64 = 3;
-const NR_PIDFD_OPEN: u64 = 434;
-const NR_PIDFD_GETFD: u64 = 438;
 const MAP_SHARED: u64 = 1;
 const MAP_TYPE: u64 = 0xf;
 const MAP_FIXED: u64 = 0x10;
@@ -217,19 +218,15 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64) -> i64 {
     }
 }
 
-/// The leader's descriptor `fd`, as a descriptor of this process.
+/// The leader's descriptor `fd`, as a descriptor of this process. The monitor fetches it: this process may
+/// have no right to.
 fn fetch(fd: u64) -> i64 {
-    let leader = header().open.leader_pid.load(Ordering::Acquire) as u64;
-    let pidfd = real(NR_PIDFD_OPEN, [leader, 0, 0, 0, 0, 0]);
-    if pidfd < 0 {
-        return pidfd;
-    }
-    let own = point!(
-        FetchFails,
-        real(NR_PIDFD_GETFD, [pidfd as u64, fd, 0, 0, 0, 0])
-    );
-    real(NR_CLOSE, [pidfd as u64, 0, 0, 0, 0, 0]);
-    own
+    let fetched = Passage::open().and_then(|p| {
+        let got = p.fetch(fd, enclosed::LEADERS);
+        p.close();
+        got
+    });
+    point!(FetchFails, fetched.map_or_else(|e| e, |fd| fd as i64))
 }
 
 /// Leader: before a descriptor goes away, let the followers have mapped what they have to.

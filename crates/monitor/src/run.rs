@@ -28,7 +28,7 @@ use crate::state::{End, Monitor, Process, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_symbols::Symbolizer;
-use geryon_tracee::{Event, Stop, Stopped, kill, points, wait_any};
+use geryon_tracee::{Event, Passage, Stop, Stopped, kill, points, reaches_all, wait_any};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -70,6 +70,8 @@ pub fn run(options: Options) -> Result<Outcome> {
         replicas,
         checkpoints: options.checkpoint.map(Checkpoints::new),
         image,
+        passage: Passage::open().context("a socket for the replicas")?,
+        reaches_all: reaches_all(),
         plans: Plans::new(),
         groups: HashMap::new(),
         retired: HashMap::new(),

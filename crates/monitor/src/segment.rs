@@ -10,7 +10,7 @@ use geryon_ring::seats;
 use geryon_tracee::points;
 use std::fs::File;
 use std::io::Error;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The memfd and the monitor's mapping of it.
@@ -151,9 +151,9 @@ impl Segment {
         }
     }
 
-    /// Path under which a traced process opens the segment.
-    pub fn path(&self) -> String {
-        fd_path(&self.file)
+    /// What a process of the group maps.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// A replica that had been given its place in every ring takes part from now on. `asleep`: the
@@ -210,11 +210,6 @@ fn barrier() {
     const GLOBAL_EXPEDITED: i32 = 2;
     // SAFETY: has no argument that points anywhere.
     unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) };
-}
-
-/// How a traced process names a descriptor of the monitor.
-pub fn fd_path(file: &File) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
 /// What could not be done, and what may be the matter.

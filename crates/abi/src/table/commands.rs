@@ -41,7 +41,9 @@ commands! { pub(super) PRCTL:
   1 PR_SET_PDEATHSIG Input (Int32) "Set in the leader only; not repeated when a follower takes over.";
   2 PR_GET_PDEATHSIG Input (Out(Fixed(4)));
   3 PR_GET_DUMPABLE Local (Unused);
-  4 PR_SET_DUMPABLE Local (Int32) "With 0 an unprivileged monitor cannot open the replica's /proc files any more.";
+  4 PR_SET_DUMPABLE Local (Int32) "Without CAP_SYS_PTRACE the flag is \
+    remembered and not set, since the monitor could not reach the process any more; its limit for cores is 1 while \
+    it is 0.";
   7 PR_GET_KEEPCAPS Local (Unused);
   8 PR_SET_KEEPCAPS Local (Int32);
   13 PR_GET_TIMING Local (Unused);
@@ -49,7 +51,8 @@ commands! { pub(super) PRCTL:
   15 PR_SET_NAME Local (Path);
   16 PR_GET_NAME Input (Out(Fixed(16))) "Another thread may have given it, by a file below /proc.";
   21 PR_GET_SECCOMP Refused (Unused) "It would show Geryon's own filter.";
-  22 PR_SET_SECCOMP Refused (Int32) "See seccomp.";
+  22 PR_SET_SECCOMP Refused (Int32) "The agent's own calls would meet the filter: switch the program's sandbox off, \
+    or install the filter before Geryon starts.";
   23 PR_CAPBSET_READ Local (Int32);
   24 PR_CAPBSET_DROP Local (Int32);
   25 PR_GET_TSC Refused (Addr) "Geryon owns the time-stamp counter's setting.";

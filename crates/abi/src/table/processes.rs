@@ -13,8 +13,10 @@ rows! { pub(super) PROCESSES:
   34 pause Input Full ();
   39 getpid Input Full () -> Id;
   56 clone Lifecycle Partial (flags: Int, stack: Addr, parent_tid: Special, child_tid: Special, tls: Addr)
-    "Threads as pthread_create makes them and processes as fork makes them; new namespaces, CLONE_PARENT, \
-     CLONE_PIDFD and sharing only a part (memory without threads, files) are refused with EINVAL.";
+    "Threads as pthread_create makes them and processes as fork makes them. New namespaces are refused with EPERM, \
+     CLONE_PARENT, CLONE_PIDFD and memory without all the rest with EINVAL. A process that shares descriptors with its \
+     maker (CLONE_FILES), or in a forked process the directory (CLONE_FS), is not taken over when its leader is lost: \
+     the run stops.";
   57 fork Lifecycle Full ();
   58 vfork Lifecycle Partial ()
     "A child that is killed by a signal while it runs in its parent's memory stops the run with a report. So does, in \

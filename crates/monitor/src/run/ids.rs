@@ -2,11 +2,13 @@
 
 use crate::state::{Group, Monitor};
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::who;
+use geryon_abi::layout::{enclosed, letter, who};
 use geryon_abi::proc_file::NAMES;
-use geryon_tracee::Pid;
+use geryon_tracee::{Pid, descriptor_of};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io::Error;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 /// Close-on-exec in the list of descriptors.
 const CLOSE_ON_EXEC: u64 = 1 << 32;
@@ -42,8 +44,35 @@ impl Monitor {
         Ok(0)
     }
 
-    /// Write the former leader's descriptors into an array: its process, the highest, its umask, then
-    /// one word each. The number of words written, from index `first` on.
+    /// Send a descriptor of another process, or its working directory, to the socket of this name: see
+    /// `rpc::FETCH`. 0, or an errno.
+    pub(super) fn hand(&self, pid: Pid, fd: u32, socket: u64, whose: u64) -> i64 {
+        let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
+        let asked = letter::asked(fd, whose);
+        if fd == enclosed::LOG {
+            let log = group.ok_or(Error::from_raw_os_error(libc::ESRCH));
+            let log = log.map(|g| g.segment.descriptor());
+            return errno(log.and_then(|log| self.passage.send(socket, asked, &[log])));
+        }
+        let from = match whose {
+            enclosed::LEADERS => group.and_then(Group::leader_pid),
+            _ => self.former(pid),
+        };
+        let handed = from.ok_or(Error::from_raw_os_error(libc::ESRCH));
+        let handed = handed.and_then(|from| {
+            let found = match fd {
+                enclosed::DIRECTORY => directory_of(from, "cwd")?,
+                enclosed::ROOT => directory_of(from, "root")?,
+                _ => descriptor_of(from, fd as i32)?,
+            };
+            self.passage.send(socket, asked, &[found.as_fd()])
+        });
+        errno(handed)
+    }
+
+    /// Write the former leader's descriptors into an array: the highest, its umask, whether its root is
+    /// another one (1), then one word each.
+    /// The number of words written, from index `first` on.
     pub(super) fn descriptors(&mut self, pid: Pid, to: u64, first: u64, room: u64) -> Result<i64> {
         let Some(former) = self.former(pid) else {
             return Ok(0);
@@ -56,7 +85,7 @@ impl Monitor {
             .unwrap_or(0o22);
         let fds = descriptors_of(former);
         let highest = fds.last().map_or(0, |w| w & 0xffff_ffff);
-        let mut words = vec![former as u64, highest, umask];
+        let mut words = vec![highest, umask, u64::from(root_of(former) != root_of(pid))];
         words.extend(fds);
         let rest = words.into_iter().skip(first as usize).take(room as usize);
         let m = self.memory(pid)?;
@@ -168,6 +197,28 @@ impl Monitor {
             }
         }
     }
+}
+
+fn errno(result: std::io::Result<()>) -> i64 {
+    result.map_or_else(
+        |e| -i64::from(e.raw_os_error().unwrap_or(libc::EIO)),
+        |()| 0,
+    )
+}
+
+/// Also one that was removed.
+fn directory_of(pid: Pid, which: &str) -> std::io::Result<OwnedFd> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+        .open(format!("/proc/{pid}/{which}"))?;
+    Ok(file.into())
+}
+
+/// Which directory its root is.
+fn root_of(pid: Pid) -> Option<(u64, u64)> {
+    let root = std::fs::metadata(format!("/proc/{pid}/root")).ok()?;
+    Some((root.dev(), root.ino()))
 }
 
 /// In ascending order.

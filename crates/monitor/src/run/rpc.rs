@@ -8,6 +8,9 @@ use anyhow::{Result, bail};
 use geryon_abi::layout::{MAX_THREADS, rpc};
 use geryon_tracee::{Pid, Regs, Stopped};
 
+/// The page with three calls of old programs, which the kernel emulates.
+const VSYSCALL: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
+
 impl Monitor {
     /// A system call that the filter did not let pass.
     pub(super) fn on_call(&mut self, tid: Pid) -> Result<()> {
@@ -22,6 +25,11 @@ impl Monitor {
             // Before the first exec: the launching child's own calls.
             return Ok(tracee.resume(0)?);
         }
+        if tracee.is_foreign_call()? {
+            self.refuse_foreign_call(pid, regs.rip, regs.orig_rax);
+            answer(tracee, &mut regs, -i64::from(libc::ENOSYS))?;
+            return Ok(tracee.resume(0)?);
+        }
         if (rpc::BASE..rpc::END).contains(&regs.orig_rax) {
             return self.on_rpc(tid, pid, regs);
         }
@@ -32,7 +40,13 @@ impl Monitor {
                 regs.rip
             );
         }
-        regs.rax = regs.orig_rax;
+        let number = regs.orig_rax;
+        if VSYSCALL.contains(&regs.rip) {
+            // It goes on as if a `syscall` instruction lay right before the place that it returns to.
+            tracee.return_from_vsyscall()?;
+            regs = tracee.regs()?;
+        }
+        regs.rax = number;
         regs.orig_rax = u64::MAX;
         regs.rcx = regs.rip;
         regs.rip = self.image.symbol("geryon_entry_trap");
@@ -82,6 +96,15 @@ impl Monitor {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
+            rpc::FETCH => self.hand(pid, regs.rdi as u32, regs.rsi, regs.rdx),
+            rpc::FAILED => {
+                self.on_failed(pid, regs.rdi, regs.rsi);
+                0
+            }
+            rpc::BEGUN => {
+                self.on_begun(pid);
+                0
+            }
             rpc::OUTDATED => {
                 self.sleepers_are_outdated(regs.rdi);
                 0

@@ -10,10 +10,10 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{MAX_TAKEN, Taken, block_address};
 use geryon_abi::outcome::changes;
 use geryon_abi::record::{kind, kind_of};
-use geryon_tracee::{Pid, RemoteMemory};
+use geryon_tracee::{Pid, RemoteMemory, descriptor_of};
 use std::collections::HashMap;
 use std::mem::{offset_of, size_of};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 /// The digest of a call that was agreed on beforehand, as agents note it.
@@ -242,7 +242,7 @@ fn seek(pid: Pid, note: &Taken, offset: i64, whence: i32) -> Result<(), String> 
             name(note.nr)
         )
     };
-    let fd = descriptor_of(pid, note.first as i32).ok_or_else(cannot)?;
+    let fd = descriptor_of(pid, note.first as i32).map_err(|_| cannot())?;
     if is_file(&fd) {
         // SAFETY: a plain call.
         let to = unsafe { libc::lseek(fd.as_raw_fd(), offset, whence) };
@@ -257,7 +257,7 @@ fn seek(pid: Pid, note: &Taken, offset: i64, whence: i32) -> Result<(), String> 
 
 /// Set the flags of what the process has open.
 fn set_flags(pid: Pid, note: &Taken, flags: i32) -> Result<(), String> {
-    let set = descriptor_of(pid, note.first as i32).is_some_and(|fd| {
+    let set = descriptor_of(pid, note.first as i32).is_ok_and(|fd| {
         // SAFETY: a plain call.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags) == 0 }
     });
@@ -283,20 +283,6 @@ fn is(status: &libc::stat, kind: libc::mode_t) -> bool {
 pub(super) fn is_file(fd: &OwnedFd) -> bool {
     const FILES: [libc::mode_t; 3] = [libc::S_IFREG, libc::S_IFDIR, libc::S_IFBLK];
     status(fd).is_some_and(|s| FILES.iter().any(|k| is(&s, *k)))
-}
-
-/// A descriptor of another process.
-pub(super) fn descriptor_of(pid: Pid, fd: i32) -> Option<OwnedFd> {
-    // SAFETY: both calls make a descriptor, or fail; what they make is owned here alone.
-    unsafe {
-        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
-        if process < 0 {
-            return None;
-        }
-        let process = OwnedFd::from_raw_fd(process);
-        let fd = libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) as i32;
-        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))
-    }
 }
 
 fn name(nr: u32) -> &'static str {
