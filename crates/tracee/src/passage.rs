@@ -94,8 +94,8 @@ impl Passage {
 /// # Errors
 /// EBADF when it has none of that number, ESRCH when it is gone, EPERM where that is not allowed.
 pub fn descriptor_of(pid: Pid, fd: i32) -> Result<OwnedFd> {
-    // SAFETY: both calls make a descriptor, or fail; what they make is owned here alone.
     let made = |fd: i64| match fd {
+        // SAFETY: both calls make a descriptor, or fail; what they make is owned here alone.
         0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }),
         _ => Err(Error::last_os_error()),
     };
