@@ -9,6 +9,7 @@ use crate::event;
 use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{append, get, publish, remember, word_at};
 use crate::marshal;
+use crate::passage::Passage;
 use crate::raise;
 use crate::shared::{self, is_shared};
 use crate::state::{Here, block, header, leads, private};
@@ -17,7 +18,9 @@ use crate::wait::{Patience, announce, announce_end};
 use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{MAX_REPLICAS, outdated, rpc as number, touches_reserved, wait, why};
+use geryon_abi::layout::{
+    MAX_REPLICAS, enclosed, outdated, rpc as number, touches_reserved, wait, why,
+};
 use geryon_abi::outcome;
 use geryon_abi::record::{detail_of, kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
@@ -28,8 +31,8 @@ const NR_MREMAP: u64 = 25;
 const NR_SHMAT: u64 = crate::enter::nr::SHMAT;
 const NR_SHMDT: u64 = crate::enter::nr::SHMDT;
 const NR_CLOSE: u64 = 3;
-const NR_PIDFD_OPEN: u64 = 434;
-const NR_PIDFD_GETFD: u64 = 438;
+const MAP_SHARED: u64 = 1;
+const MAP_TYPE: u64 = 0xf;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
@@ -51,7 +54,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         frame.rax = EINVAL as u64;
         return;
     }
-    if nr == NR_BRK && private().env_injected != 0 {
+    if nr == NR_BRK && private().env_injected.get() != 0 {
         remove_injected_env();
     }
     let is_mapped = uses_file(nr, &args) && is_shared(args[3]);
@@ -76,7 +79,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
     if nr == NR_MMAP && !failed(result) && is_shared(args[3]) && args[3] & MAP_ANONYMOUS != 0 {
-        private().inherits = 1;
+        private().inherits.set(1);
     }
     if of_object && !failed(result) {
         crate::serial::join();
@@ -127,7 +130,8 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
     let result = in_log;
     remember(b, first);
     if is_awaited(nr, &args) {
-        private().file_maps += 1;
+        let maps = &private().file_maps;
+        maps.set(maps.get() + 1);
     }
     publish(b);
     point!(MemoryUnticked);
@@ -192,7 +196,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(i64, bo
         }
         if is_awaited(nr, &args) {
             b.publishing.store(1, Ordering::SeqCst);
-            let done = &header().open.file_maps[private().replica as usize];
+            let done = &header().open.file_maps[private().replica.get() as usize];
             done.fetch_add(1, Ordering::SeqCst);
             b.publishing.store(0, Ordering::SeqCst);
             crate::wait::wake_at(done as *const _ as u64, true);
@@ -240,7 +244,7 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
                 return shared::map(a, object);
             }
             let file = uses_file(nr, &a);
-            if file && private().shares_files == 0 {
+            if file && private().shares_files.get() == 0 {
                 let fd = fetch(a[4]);
                 if fd < 0 {
                     return fd;
@@ -262,32 +266,34 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
     }
 }
 
-/// The leader's descriptor `fd`, as a descriptor of this process.
+/// The leader's descriptor `fd`, as a descriptor of this process. The monitor fetches it: this process may
+/// have no right to.
 fn fetch(fd: u64) -> i64 {
-    let leader = header().open.leader_pid.load(Ordering::Acquire) as u64;
-    let pidfd = real(NR_PIDFD_OPEN, [leader, 0, 0, 0, 0, 0]);
-    if pidfd < 0 {
-        return pidfd;
-    }
-    let own = point!(
-        FetchFails,
-        real(NR_PIDFD_GETFD, [pidfd as u64, fd, 0, 0, 0, 0])
-    );
-    real(NR_CLOSE, [pidfd as u64, 0, 0, 0, 0, 0]);
-    own
+    let fetched = Passage::open().and_then(|p| {
+        let got = p.fetch(fd, enclosed::LEADERS);
+        p.close();
+        got
+    });
+    point!(FetchFails, fetched.map_or_else(|e| e, |fd| fd as i64))
 }
 
 /// Leader: before a descriptor goes away, let the followers have mapped what they have to.
 pub fn await_file_maps() {
-    let issued = private().file_maps;
+    let issued = private().file_maps.get();
     let mut patience = Patience::new();
     loop {
         // Those that are being made have still to fetch what they replay, too.
-        let mask = crate::log::readers() & !crate::log::sleepers();
+        let readers = crate::log::readers(block());
+        let mask = readers & !crate::log::sleepers(block());
         let late = (0..MAX_REPLICAS).find(|i| {
             mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
         });
-        let Some(i) = late else { break };
+        let Some(i) = late else {
+            if crate::log::are_all(block(), readers) {
+                break;
+            }
+            continue;
+        };
         announce(wait::MAPS, i as u64, issued);
         if patience.spend() {
             let word = &header().open.file_maps[i];
@@ -303,8 +309,8 @@ pub fn await_file_maps() {
 /// Leader: before a descriptor goes away that a sleeping replica would have to map when it wakes up:
 /// there have to be younger ones.
 pub fn outdate_sleepers() {
-    let mask = crate::log::sleepers();
-    let issued = private().file_maps;
+    let mask = crate::log::sleepers(block());
+    let issued = private().file_maps.get();
     let late = |i: &usize| {
         mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
     };
@@ -317,8 +323,8 @@ pub fn outdate_sleepers() {
 fn remove_injected_env() {
     let p = private();
     let envp = p.envp as *mut u64;
-    let count = p.env_injected as usize;
-    p.env_injected = 0;
+    let count = p.env_injected.get() as usize;
+    p.env_injected.set(0);
     // SAFETY: the monitor put `count` strings at the end of the array that starts at `envp`
     // on this process's initial stack; the program's code has not run yet.
     unsafe {

@@ -161,7 +161,7 @@ pub fn map_path(path: &[u8; 64], a: [u64; 6]) -> i64 {
 
 fn map_with(path: &[u8; 64], flags: u64, a: [u64; 6]) -> i64 {
     // A forked process that follows has no descriptors, and nobody counts its own.
-    if private().shares_files == 0 && !leads() {
+    if private().shares_files.get() == 0 && !leads() {
         return open_and_map(path, flags, a);
     }
     beside(path, flags, a)

@@ -57,7 +57,7 @@ fn asked(args: &[u64; 6], nr: u16) -> Option<[u64; 2]> {
 pub fn was_set(b: Here, nr: u16, result: i64) {
     if is_its(nr) && result >= 0 && b.timer_asked != OTHER {
         let [interval, value] = b.timer_asked;
-        private().timer = [interval, value, now()];
+        note(interval, value);
     }
 }
 
@@ -75,16 +75,16 @@ fn is_its(nr: u16) -> bool {
 
 /// A signal is delivered: was it the timer's?
 pub fn rang(signal: u32) {
-    let p = private();
-    if signal == SIGALRM && p.timer[1] != 0 {
-        p.timer = [p.timer[0], p.timer[0], now()];
+    let [interval, value, _] = &private().timer;
+    if signal == SIGALRM && value.get() != 0 {
+        note(interval.get(), interval.get());
     }
 }
 
 /// Was the signal made by the timer?
 pub fn is_ours(signal: u32, code: i32) -> bool {
     const SI_KERNEL: i32 = 0x80;
-    signal == SIGALRM && code == SI_KERNEL && private().timer[0] != 0
+    signal == SIGALRM && code == SI_KERNEL && private().timer[0].get() != 0
 }
 
 /// Leader: it has rung again before its handler was over, for the `times`-th time in a row: a handler
@@ -93,19 +93,26 @@ pub fn is_ours(signal: u32, code: i32) -> bool {
 pub fn put_off(times: u64) {
     const LEAST: u64 = 500;
     const DOUBLED_AT_MOST: u64 = 10;
-    let p = private();
-    p.timer = [p.timer[0], LEAST << times.min(DOUBLED_AT_MOST), now()];
+    let interval = private().timer[0].get();
+    note(interval, LEAST << times.min(DOUBLED_AT_MOST));
     arm();
+}
+
+/// It was set to this just now.
+fn note(interval: u64, value: u64) {
+    for (word, now) in private().timer.iter().zip([interval, value, now()]) {
+        word.set(now);
+    }
 }
 
 /// A forked child has none.
 pub fn forget() {
-    private().timer = [0; 3];
+    private().timer.iter().for_each(|w| w.set(0));
 }
 
 /// New leader: set it for what is left.
 pub fn arm() {
-    let [interval, value, since] = private().timer;
+    let [interval, value, since] = private().timer.each_ref().map(|w| w.get());
     let left = match value {
         0 => 0,
         _ => (since + value).saturating_sub(now()).max(1),

@@ -2,8 +2,8 @@
 //! memory that says so, tells it of processes that are gone, and opens it when the replica comes to lead.
 
 use crate::block_field;
-use crate::image::memfd;
-use crate::segment::{fd_path, wake_half};
+use crate::image::{fd_path, memfd};
+use crate::segment::wake_half;
 use crate::state::{GroupId, Monitor};
 use anyhow::{Context, Result};
 use geryon_abi::layout::block_address;

@@ -7,9 +7,8 @@
 //! program's own stores keep file and objects alike. What is written by calls is copied from the file, right
 //! behind the call, before anybody has been told of its end.
 
-use crate::image::memfd;
+use crate::image::{fd_path, memfd};
 use crate::options::Verify;
-use crate::segment::fd_path;
 use crate::state::Monitor;
 use anyhow::{Context, Result};
 use geryon_abi::layout::object;

@@ -18,8 +18,12 @@ mod ends;
 mod flight;
 mod guests;
 mod quiet;
+mod rest;
 mod signals;
 mod spoilt;
+mod stage;
+#[cfg(test)]
+mod tests;
 mod undo;
 
 pub use children::Ended;
@@ -31,9 +35,11 @@ use anyhow::Result;
 use flight::Legacy;
 use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
-use geryon_tracee::{Pid, Regs, RemoteMemory, kill};
+use geryon_tracee::{Pid, Regs, RemoteMemory, cpu_ticks, kill};
+use rest::Rest;
 use signals::Waiting;
 pub(crate) use signals::as_it_was;
+use stage::Stage;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -52,6 +58,8 @@ pub struct Takeover {
     successor: usize,
     /// Since when there is no leader.
     since: Instant,
+    /// Processor time that the former leader had used.
+    used: u64,
     /// Its vforks' children, which run in its memory: on which slots.
     guests: Vec<(u64, Pid)>,
     /// Threads of the former leader, at their ends, with their registers.
@@ -65,8 +73,8 @@ pub struct Takeover {
     told: bool,
     /// The survivors do not agree with what it has logged last.
     outvoted: bool,
-    /// Positions at which the survivors were last found at rest.
-    rest: Vec<(u32, u64)>,
+    /// Where the survivors were last found at rest.
+    rest: Rest,
     /// Where the log was cut off, by thread group.
     cuts: HashMap<u32, u64>,
     /// Survivors that cannot follow the successor.
@@ -75,16 +83,6 @@ pub struct Takeover {
     legacy: Vec<Legacy>,
     /// Signals that waited for it in the kernel.
     waiting: Vec<Waiting>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// The former leader's threads come to their ends.
-    Dying,
-    /// The successor replays what is left.
-    Replaying,
-    /// The successor was asked.
-    Asked,
 }
 
 impl Monitor {
@@ -430,6 +428,7 @@ impl Takeover {
             pid,
             successor,
             since: Instant::now(),
+            used: cpu_ticks(pid),
             guests: Vec::new(),
             bodies: HashMap::new(),
             memories: memory.into_iter().collect(),
@@ -437,7 +436,7 @@ impl Takeover {
             stage: Stage::Dying,
             told: false,
             outvoted: false,
-            rest: Vec::new(),
+            rest: Rest::default(),
             cuts: HashMap::new(),
             dismissed: Vec::new(),
             legacy: Vec::new(),
@@ -455,21 +454,6 @@ impl Takeover {
         self.pid == pid || self.guests.iter().any(|(_, g)| *g == pid)
     }
 
-    /// What the former leader has logged last is in doubt: it is cut off where the survivors stand.
-    pub(crate) fn distrust(&mut self) {
-        self.outvoted = true;
-    }
-
-    /// Nobody gets on who is to replay the log's end: it says something that cannot be, and is cut off
-    /// where the survivors stand. False when that was tried, or there is nothing to replay.
-    pub(crate) fn doubts(&mut self) -> bool {
-        let is_new = self.stage == Stage::Replaying && !self.outvoted;
-        if is_new {
-            self.outvoted = true;
-        }
-        is_new
-    }
-
     /// A successor was lost, too: what it had not made its own is still to be taken over.
     fn succeed(&mut self, before: Takeover) {
         self.older.extend(&before.older);
@@ -485,6 +469,7 @@ impl Takeover {
             self.former = before.former;
             self.pid = before.pid;
             self.since = before.since;
+            self.used = before.used.max(self.used);
             self.stage = before.stage;
             self.outvoted = before.outvoted;
             self.guests = before.guests;
