@@ -203,7 +203,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     if never_blocks(nr, &args) {
         check_told(row, &args, &shown);
         let mut result = real_in_flight(number_of(row), &args, true);
-        if blames_its_caller(result) {
+        if blames_its_caller(row, &args, result) {
             take_off(b, row.nr, digest);
             check_told(row, &args, &shown);
             result = real_in_flight(number_of(row), &args, true);
@@ -241,7 +241,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             check_told(row, &now, &shown);
         }
         let mut result = real_blocking_taken_off(number_of(row), &now, checked);
-        if blames_its_caller(result) {
+        if blames_its_caller(row, &args, result) {
             take_off(b, row.nr, digest);
             if room.is_none() {
                 check_told(row, &now, &shown);
@@ -333,13 +333,19 @@ const MADE_ANEW: i64 = -513;
 /// Does this result say that the call, or what it was given, is none? It has done nothing then, and is
 /// made once more, with everything taken from memory again: what was wrong may have been a register of
 /// this replica. What comes of that counts, be it a signal's interruption.
-fn blames_its_caller(result: i64) -> bool {
+fn blames_its_caller(row: &Row, args: &[u64; 6], result: i64) -> bool {
     const EBADF: i64 = -9;
     const EFAULT: i64 = -14;
     const EINVAL: i64 = -22;
     const ENOSYS: i64 = -38;
     const ENOTSOCK: i64 = -88;
-    matches!(result, EBADF | EFAULT | EINVAL | ENOSYS | ENOTSOCK)
+    match result {
+        EBADF | EINVAL | ENOSYS | ENOTSOCK => true,
+        // A packet, a signal, a child may have been taken, bytes sent, time slept, before the place for what is
+        // told of that was found to be none.
+        EFAULT => !marshal::comes_out(row, args),
+        _ => false,
+    }
 }
 
 /// Leader, behind a large write to a file: a bit that flipped in its buffer while the kernel copied that

@@ -1,6 +1,6 @@
 //! What happens to one system call: look its row up, do what its class says.
 
-use crate::gate::real;
+use crate::gate::{guarded, real};
 use crate::state::leads;
 use crate::stop::{broken, refused};
 use crate::{call, marshal, memory, process, raise, thread};
@@ -147,7 +147,11 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         }
     }
     match class {
-        Class::Local | Class::Memory => frame.rax = real(row.nr as u64, args) as u64,
+        Class::Local => frame.rax = real(row.nr as u64, args) as u64,
+        Class::Memory => {
+            frame.rax = real(row.nr as u64, args) as u64;
+            crate::access::mappings_change();
+        }
         Class::Input => call::input(frame, row),
         Class::Output | Class::Lifecycle => call::output(frame, row),
         Class::Refused => {
@@ -179,15 +183,18 @@ fn sigaltstack(frame: &mut Frame) {
         frame.rax = EPERM as u64;
         return;
     }
+    let mut asked = [0u64; 3];
+    // (Before the call: the old one may be told in the same place.)
+    // SAFETY: inside `guarded`.
+    guarded(|| asked = unsafe { (args[0] as *const [u64; 3]).read_unaligned() });
     let result = real(nr::SIGALTSTACK, args);
     if result == 0 && args[0] != 0 {
-        // SAFETY: the kernel has just read the structure.
-        crate::state::block().altstack = unsafe { (args[0] as *const [u64; 3]).read_unaligned() };
+        crate::state::block().altstack = asked;
     }
     if result == 0 && on_it && args[1] != 0 {
         let flags = (args[1] + 8) as *mut u32;
-        // SAFETY: the kernel has just written the structure.
-        unsafe { flags.write_unaligned(flags.read_unaligned() | ON_STACK) };
+        // SAFETY: inside `guarded`.
+        guarded(|| unsafe { flags.write_unaligned(flags.read_unaligned() | ON_STACK) });
     }
     frame.rax = result as u64;
 }

@@ -1,7 +1,8 @@
 //! The thread's stream of records: the leader appends, a follower reads.
 
+use crate::access::put_what_differs;
 use crate::event::plain;
-use crate::gate::rpc;
+use crate::gate::{guarded, rpc};
 use crate::state::{Here, block, block_anew, header, is_own, leads, private};
 use crate::stop::broken;
 use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
@@ -61,7 +62,7 @@ pub fn put(mut b: Here, word: u64) {
 /// Leader: append `words` words that lie at `from`.
 ///
 /// # Safety
-/// They are readable, and nobody writes them meanwhile.
+/// They are readable, or this is called inside `guarded`.
 pub unsafe fn put_words(mut b: Here, from: u64, words: u64) {
     let mut done = 0;
     while done < words {
@@ -282,7 +283,8 @@ pub fn get_torn(mut b: Here) -> Option<u64> {
 /// before it had written all of them.
 ///
 /// # Safety
-/// `to` is writable for all of them, and nobody else uses it.
+/// It is the program's memory that lies there, and nobody else uses it. (Where it cannot be written it stays
+/// as it is.)
 pub unsafe fn get_words_torn(mut b: Here, to: u64, words: u64) -> bool {
     let mut done = 0;
     while done < words {
@@ -293,8 +295,13 @@ pub unsafe fn get_words_torn(mut b: Here, to: u64, words: u64) -> bool {
         let until_told = TAIL_EVERY - b.pos % TAIL_EVERY;
         let there = (b.limit - b.pos).min(r.side_by_side(b.pos));
         let part = there.min(until_told).min(words - done);
-        // SAFETY: the caller's promise; below the limit all is published, and the tail is not yet told.
-        unsafe { r.load(b.pos, (to + 8 * done) as *mut u8, part) };
+        // SAFETY: inside `guarded`; below the limit all is published, and the tail is not yet told.
+        if !guarded(|| unsafe { r.load(b.pos, (to + 8 * done) as *mut u8, part) }) {
+            for k in 0..part {
+                let word = r.slot(b.pos + k).load(Ordering::Relaxed);
+                put_what_differs(to + 8 * (done + k), &word.to_le_bytes());
+            }
+        }
         b.pos += part;
         done += part;
         if b.pos.is_multiple_of(TAIL_EVERY) {

@@ -9,7 +9,7 @@ pub use ingoing::digest;
 pub use outgoing::{Before, before};
 pub use transfer::{Received, inherit, noted, receive, send, send_again, written};
 
-use geryon_abi::row::{Kind, Row};
+use geryon_abi::row::{Kind, Len, Row};
 use geryon_abi::table;
 
 const IOVEC_MAX: u64 = 1024;
@@ -49,6 +49,18 @@ fn kind_of(row: &Row, i: usize, args: &[u64; 6]) -> Kind {
     kind
 }
 
+/// Does anything come out of this call but its result?
+pub fn comes_out(row: &Row, args: &[u64; 6]) -> bool {
+    (0..row.args.len()).any(|i| match kind_of(row, i, args) {
+        Kind::Out(_) | Kind::InOut(_) | Kind::OutAlways(_) | Kind::Special => true,
+        Kind::IovecOut(_) | Kind::MsghdrOut | Kind::MmsghdrOut(_) | Kind::MmsghdrIn(_) => true,
+        Kind::SockaddrOut(_) | Kind::FdSet(_) | Kind::Ifconf => true,
+        Kind::Int | Kind::Int32 | Kind::Fd | Kind::Addr | Kind::Unused | Kind::ByCommand => false,
+        Kind::Path | Kind::Strings | Kind::In(_) | Kind::IovecIn(_) | Kind::MsghdrIn => false,
+        Kind::SigmaskPair | Kind::Sigevent => false,
+    })
+}
+
 /// The argument that carries the command of a multiplexed call.
 pub fn command_of(nr: u64, args: &[u64; 6]) -> u64 {
     match nr {
@@ -57,6 +69,22 @@ pub fn command_of(nr: u64, args: &[u64; 6]) -> u64 {
         // semctl
         66 => args[2],
         _ => args[1],
+    }
+}
+
+/// The bytes that the arguments themselves tell; 0 where they do not.
+fn given(row: &Row, len: Len, args: &[u64; 6]) -> u64 {
+    // The kernel looks at the lower half of what is an int.
+    let arg = |i: u8| match row.args[i as usize].kind {
+        Kind::Int32 | Kind::Fd => args[i as usize] as u32 as u64,
+        _ => args[i as usize],
+    };
+    match len {
+        Len::Fixed(n) => n as u64,
+        Len::Arg(i) | Len::Ret(i) => arg(i),
+        Len::ArgTimes(i, n) | Len::RetTimes(i, n) => arg(i).saturating_mul(n as u64),
+        Len::ArgPlus(i, n) | Len::RetPlus(i, n) => arg(i).saturating_add(n as u64),
+        Len::Word(_) => 0,
     }
 }
 

@@ -65,6 +65,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
+    crate::access::mappings_change();
     frame.rax = result as u64;
 }
 
