@@ -100,6 +100,19 @@ pub fn changes(row: &Row, args: &[u64; 6], result: i64) -> bool {
     }
 }
 
+/// Does the kernel keep the pages of what it is given beyond the call's end (vmsplice, MSG_ZEROCOPY)? Then
+/// these pages must be the program's own.
+pub const fn keeps_pages(row: &Row, args: &[u64; 6]) -> bool {
+    const MSG_ZEROCOPY: u64 = 0x400_0000;
+    match row.nr {
+        278 => true,
+        // sendto, sendmmsg; sendmsg
+        44 | 307 => args[3] & MSG_ZEROCOPY != 0,
+        46 => args[2] & MSG_ZEROCOPY != 0,
+        _ => false,
+    }
+}
+
 /// Offsets above this are not told: no file is so long.
 const OFFSET_BITS: u32 = 47;
 

@@ -23,6 +23,7 @@ use geryon_abi::outcome::{self, NOTHING, is_plausible};
 use geryon_abi::record::{kind, kind_of, word};
 use geryon_abi::row::{Class, Row};
 
+pub mod copied;
 mod reading;
 pub mod writing;
 
@@ -67,15 +68,24 @@ pub fn output(frame: &mut Frame, row: &Row) {
         }
     }
     let args = frame.args();
-    if !executes && private().replicas > 1 && !is_unchanged(row, &args) {
+    if !executes && private().replicas > 1 && !is_still_agreed(b, row, &args) {
         // Confirmed long ago: this replica has followed until now.
         broken();
     }
     let before = marshal::before(row, &args);
-    let spoilt = crate::sabotage::unchecked(row, &args);
+    let spoilt = crate::sabotage::unchecked(row, &copied::given(b, &args));
     let result = execute(row, args, CONFIRMED, &before);
     crate::sabotage::flip_back(spoilt);
     complete(b, frame, row, kind::END, None, result, &before);
+}
+
+/// New leader: does this thread have what all have agreed on that it writes, in its program's memory, or as
+/// a copy?
+pub fn is_still_agreed(b: Here, row: &Row, args: &[u64; 6]) -> bool {
+    is_unchanged(row, &copied::given(b, args))
+        || (private().multi != 0
+            && copied::inherit(b, args)
+            && is_unchanged(row, &copied::given(b, args)))
 }
 
 /// Follower: the first word of the end of a call that was confirmed. None when this replica leads by
@@ -96,16 +106,25 @@ pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
 pub fn begin(frame: &mut Frame, row: &Row) -> bool {
     crate::sabotage::maybe(frame, row);
     let args = frame.args();
-    let digest = marshal::digest(row, &args);
+    let copy = copied::take(block(), row, &args);
+    let given = copy.unwrap_or(args);
+    let digest = marshal::digest(row, &given);
     block().agreed = digest;
     if !rendezvous(frame, row.nr, digest, args) {
         return false;
     }
     // What was agreed on is what will happen: while this thread waited for the others, its registers
     // and its memory may have changed.
-    if private().replicas > 1
-        && (marshal::digest(row, &frame.args()) != digest || !is_agreed(row.nr, digest))
-    {
+    let is_same = || {
+        let again = match copy {
+            None => frame.args(),
+            // (Where the turn is given away the copy is looked at behind that.)
+            Some(_) if crate::serial::active() => return frame.args() == args,
+            Some(_) => given,
+        };
+        marshal::digest(row, &again) == digest
+    };
+    if private().replicas > 1 && (!is_same() || !is_agreed(row.nr, digest)) {
         broken();
     }
     true
@@ -198,14 +217,19 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     let mut first = true;
     let shown = args;
     check_asked(row, &shown);
-    let args = ids::translated(row, args);
+    // (What is copied before it is confirmed.)
+    let meant = match digest {
+        CONFIRMED => copied::given(b, &args),
+        _ => args,
+    };
+    let args = ids::translated(row, meant);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
-        check_told(row, &args, &shown);
+        check_told(row, &args, &meant, &shown);
         let mut result = real_in_flight(number_of(row), &args, true);
         if blames_its_caller(row, &args, result) {
             take_off(b, row.nr, digest);
-            check_told(row, &args, &shown);
+            check_told(row, &args, &meant, &shown);
             result = real_in_flight(number_of(row), &args, true);
         }
         return ids::shown(row, result);
@@ -226,25 +250,25 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         let checked = digest != CONFIRMED;
         let room = match checked {
             true => None,
-            false => writing::begin(b, row, &shown),
+            false => writing::begin(b, row, &meant),
         };
-        if serial && !checked && !is_unchanged(row, &shown) {
+        if serial && !checked && !is_unchanged(row, &meant) {
             broken();
         }
         let reading = reading::begin(row, &args);
         let mut now = args;
         if let Some(room) = room {
-            now = shown;
+            now = meant;
             now[2] = now[2].min(room);
         }
         if room.is_none() {
-            check_told(row, &now, &shown);
+            check_told(row, &now, &meant, &shown);
         }
         let mut result = real_blocking_taken_off(number_of(row), &now, checked);
         if blames_its_caller(row, &args, result) {
             take_off(b, row.nr, digest);
             if room.is_none() {
-                check_told(row, &now, &shown);
+                check_told(row, &now, &meant, &shown);
             }
             result = real_blocking_taken_off(number_of(row), &now, checked);
         }
@@ -254,7 +278,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         }
         announce_end();
         if !checked {
-            check_written(b, row, &shown, result);
+            check_written(b, row, &meant, result);
         }
         // (Beside other threads, what is small may change at any time by the program's own doing.)
         let is_alone = serial || private().multi == 0;
@@ -312,15 +336,15 @@ fn check_first(b: Here, start: u64, kind: u8, detail: &u8) {
     }
 }
 
-/// Leader, right before the kernel is told `args`, of which the program knows `shown`: nothing has happened
-/// yet, and afterwards the answer counts.
+/// Leader, right before the kernel is told `args`, which are `meant` with the ids of now; the program knows
+/// `shown`: nothing has happened yet, and afterwards the answer counts.
 #[inline(always)]
-fn check_told(row: &Row, args: &[u64; 6], shown: &[u64; 6]) {
+fn check_told(row: &Row, args: &[u64; 6], meant: &[u64; 6], shown: &[u64; 6]) {
     check_asked(row, shown);
     if block_anew().flight_nr as u64 != number_of(row) {
         broken();
     }
-    if !ids::are_ids_in(row) && *black_box(args) != *black_box(shown) {
+    if !ids::are_ids_in(row) && *black_box(args) != *black_box(meant) {
         broken();
     }
 }
@@ -546,6 +570,7 @@ fn settle(mut b: Here, frame: &mut Frame, nr: u16, result: i64, detail: u8) {
         frame.rax = result as u64;
         crate::timer::was_set(b, nr, result);
     }
+    copied::done(b);
     if detail & after::SIGNAL != 0 {
         raise::deliver_now(b, frame);
     }

@@ -73,7 +73,7 @@ pub fn command_of(nr: u64, args: &[u64; 6]) -> u64 {
 }
 
 /// The bytes that the arguments themselves tell; 0 where they do not.
-fn given(row: &Row, len: Len, args: &[u64; 6]) -> u64 {
+pub fn given(row: &Row, len: Len, args: &[u64; 6]) -> u64 {
     // The kernel looks at the lower half of what is an int.
     let arg = |i: u8| match row.args[i as usize].kind {
         Kind::Int32 | Kind::Fd => args[i as usize] as u32 as u64,
