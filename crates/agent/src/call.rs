@@ -80,8 +80,9 @@ pub fn output(frame: &mut Frame, row: &Row) {
 }
 
 /// New leader: does this thread have what all have agreed on that it writes, in its program's memory, or as
-/// a copy?
+/// its predecessor's copy? (It copies it, too: it has not begun yet.)
 pub fn is_still_agreed(b: Here, row: &Row, args: &[u64; 6]) -> bool {
+    copied::take(b, row, args, b.call_start);
     is_unchanged(row, &copied::given(b, args))
         || (private().multi != 0
             && copied::inherit(b, args)
@@ -106,13 +107,22 @@ pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
 pub fn begin(frame: &mut Frame, row: &Row) -> bool {
     crate::sabotage::maybe(frame, row);
     let args = frame.args();
-    let copy = copied::take(block(), row, &args);
-    let given = copy.unwrap_or(args);
-    let digest = marshal::digest(row, &given);
-    block().agreed = digest;
-    if !rendezvous(frame, row.nr, digest, args) {
-        return false;
+    let look = || {
+        let copy = copied::take(block(), row, &args, block().pos);
+        let given = copy.unwrap_or(args);
+        let digest = marshal::digest(row, &given);
+        block().agreed = digest;
+        (copy, given, digest)
+    };
+    let (mut copy, mut given, mut digest) = look();
+    if !leads() {
+        if follow(frame, row.nr, digest, &args) {
+            return false;
+        }
+        // This replica leads by now, and other threads may have been here while it waited.
+        (copy, given, digest) = look();
     }
+    lead(frame, row.nr, digest, args);
     // What was agreed on is what will happen: while this thread waited for the others, its registers
     // and its memory may have changed.
     let is_same = || {
@@ -158,13 +168,28 @@ pub const BEGIN_WORDS: u64 = 8;
 
 /// Agree with the other replicas on a number and a digest.
 pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bool {
+    if !leads() && follow(frame, nr, digest, &args) {
+        return false;
+    }
+    lead(frame, nr, digest, args);
+    true
+}
+
+/// Follower: its part of that. False when this replica leads by now.
+fn follow(frame: &mut Frame, nr: u16, digest: u64, args: &[u64; 6]) -> bool {
     let mut b = block();
-    if !leads() && expect::<6>(b, frame, kind::BEGIN, nr, digest, &args).is_some() {
+    let followed = expect::<6>(b, frame, kind::BEGIN, nr, digest, args).is_some();
+    if followed {
         // Should this replica come to make the call: a copy of its thread begins it there.
         b.call_start = b.pos - BEGIN_WORDS;
         acknowledge(b);
-        return false;
     }
+    followed
+}
+
+/// Leader: its part.
+fn lead(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) {
+    let mut b = block();
     let ours = word(kind::BEGIN, 0, nr, 0);
     raise::lead_signal_before(b, frame);
     if !leads() {
@@ -188,7 +213,6 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
         b.repeatable = repeat::NOTHING;
     }
     point!(RendezvousConfirmed);
-    true
 }
 
 /// Execute a call in the leader, unless its predecessor has; interruptions without a signal for the

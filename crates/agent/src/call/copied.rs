@@ -70,18 +70,18 @@ fn set_words(of: &[AtomicU64; 6], to: &[u64; 6]) {
 }
 
 /// Before a call is confirmed: the leader copies what it is given. The arguments with the copy; None where the
-/// program's own memory will do, or has to.
+/// program's own memory will do, or has to. (`at`: where the call begins in the log.)
 #[inline(always)]
-pub fn take(b: Here, row: &Row, args: &[u64; 6]) -> Option<[u64; 6]> {
+pub fn take(b: Here, row: &Row, args: &[u64; 6], at: u64) -> Option<[u64; 6]> {
     if private().multi == 0 || private().replicas == 1 || row.class != Class::Output {
         return None;
     }
-    take_from(b, row, args)
+    take_from(b, row, args, at)
 }
 
 #[inline(never)]
-fn take_from(b: Here, row: &Row, args: &[u64; 6]) -> Option<[u64; 6]> {
-    if let Some(given) = taken_before(b, args) {
+fn take_from(b: Here, row: &Row, args: &[u64; 6], at: u64) -> Option<[u64; 6]> {
+    if let Some(given) = taken_before(b, args, at) {
         return Some(given);
     }
     done(b);
@@ -100,7 +100,7 @@ fn take_from(b: Here, row: &Row, args: &[u64; 6]) -> Option<[u64; 6]> {
     given[i] = place;
     set_words(&c.asked, args);
     set_words(&c.given, &given);
-    c.at.store(b.pos, Ordering::Relaxed);
+    c.at.store(at, Ordering::Relaxed);
     c.bytes.store(bytes, Ordering::Relaxed);
     c.active.store(1, Ordering::Release);
     Some(given)
@@ -108,10 +108,10 @@ fn take_from(b: Here, row: &Row, args: &[u64; 6]) -> Option<[u64; 6]> {
 
 /// A copy of a leader's thread begins its call once more, as a follower: what the leader had copied then is
 /// what the log knows.
-fn taken_before(b: Here, args: &[u64; 6]) -> Option<[u64; 6]> {
+fn taken_before(b: Here, args: &[u64; 6], at: u64) -> Option<[u64; 6]> {
     let c = of(b);
     let same = c.active.load(Ordering::Acquire) != 0
-        && c.at.load(Ordering::Relaxed) == b.pos
+        && c.at.load(Ordering::Relaxed) == at
         && words(&c.asked) == *args;
     same.then(|| words(&c.given))
 }
@@ -204,7 +204,7 @@ impl Copied {
         let base = COPIES_BASE + COPY_BYTES * (b.slot as u64 % MAX_THREADS as u64);
         let mapped = self.mapped.load(Ordering::Relaxed);
         if bytes > mapped {
-            let more = bytes.next_power_of_two().max(16 * PAGE).min(COPY_BYTES);
+            let more = bytes.next_power_of_two().clamp(16 * PAGE, COPY_BYTES);
             map(base + mapped, more - mapped)?;
             self.mapped.store(more, Ordering::Relaxed);
         }
