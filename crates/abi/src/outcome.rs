@@ -30,7 +30,7 @@ pub const fn is_interruptible(nr: u64) -> bool {
         288 | 295 | 296 | 299 | 307 | 318 | 326..=328 | 437 => true,
         // Waiting for time, descriptors, signals, children, futexes, queues.
         7 | 23 | 34 | 35 | 61 | 65 | 69 | 70 | 128 | 130 | 202 | 208 | 220 | 230 | 232 => true,
-        242 | 243 | 247 | 270 | 271 | 281 | 333 | 426 | 441 | 449 => true,
+        242 | 243 | 247 | 270 | 271 | 281 | 333 | 426 | 441 | 449 | 455 => true,
         _ => false,
     }
 }

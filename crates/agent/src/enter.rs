@@ -10,6 +10,7 @@ use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
 
 const ENOSYS: i64 = -38;
+/// What is said where the table does not know better.
 const EINVAL: i64 = -22;
 
 /// Numbers of the calls that are treated by hand.
@@ -35,7 +36,6 @@ pub mod nr {
     pub const WAIT4: u64 = 61;
     pub const KILL: u64 = 62;
     pub const PRCTL: u64 = 157;
-    pub const ARCH_PRCTL: u64 = 158;
     pub const TKILL: u64 = 200;
     pub const FUTEX: u64 = 202;
     pub const SET_TID_ADDRESS: u64 = 218;
@@ -48,6 +48,8 @@ pub mod nr {
     pub const DUP3: u64 = 292;
     pub const EXECVEAT: u64 = 322;
     pub const CLONE3: u64 = 435;
+    pub const FUTEX_WAITV: u64 = 449;
+    pub const FUTEX_WAIT: u64 = 455;
     pub const CLOSE_RANGE: u64 = 436;
 }
 
@@ -107,6 +109,8 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::EXECVE | nr::EXECVEAT => process::exec(frame, row),
         nr::WAIT4 | nr::WAITID => process::wait(frame, row),
         nr::FUTEX => thread::futex(frame, row),
+        // (In this order nobody sleeps with the turn; else each replica waits for itself.)
+        nr::FUTEX_WAITV | nr::FUTEX_WAIT if crate::serial::active() => call::input(frame, row),
         nr::SCHED_YIELD if crate::serial::active() => {
             crate::serial::yield_turn(crate::state::block());
             frame.rax = 0;
@@ -115,7 +119,6 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
         nr::SIGALTSTACK => sigaltstack(frame),
         nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
-        nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
         nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
@@ -139,11 +142,7 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         let value = marshal::command_of(row.nr as u64, &args);
         match table::command(row.nr as u64, value) {
             Some(c) => class = c.class,
-            None => {
-                refused(row.nr as u64, value);
-                frame.rax = EINVAL as u64;
-                return;
-            }
+            None => return refuse_command(frame, row, value),
         }
     }
     match class {
@@ -154,11 +153,15 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         }
         Class::Input => call::input(frame, row),
         Class::Output | Class::Lifecycle => call::output(frame, row),
-        Class::Refused => {
-            refused(row.nr as u64, marshal::command_of(row.nr as u64, &args));
-            frame.rax = EINVAL as u64;
-        }
+        Class::Refused => refuse_command(frame, row, marshal::command_of(row.nr as u64, &args)),
     }
+}
+
+/// A command of a multiplexed call that has no row, or is refused.
+fn refuse_command(frame: &mut Frame, row: &Row, command: u64) {
+    refused(row.nr as u64, command);
+    let errno = table::sub_table(row.nr as u64).map_or(EINVAL, |t| -(t.errno as i64));
+    frame.rax = errno as u64;
 }
 
 /// Opening changes nothing outside unless it writes, creates or truncates.
@@ -197,19 +200,4 @@ fn sigaltstack(frame: &mut Frame) {
         guarded(|| unsafe { flags.write_unaligned(flags.read_unaligned() | ON_STACK) });
     }
     frame.rax = result as u64;
-}
-
-fn arch_prctl(frame: &mut Frame) {
-    const SET_GS: u64 = 0x1001;
-    const SET_FS: u64 = 0x1002;
-    const GET_FS: u64 = 0x1003;
-    let args = frame.args();
-    frame.rax = match args[0] {
-        SET_FS | GET_FS => real(nr::ARCH_PRCTL, args) as u64,
-        SET_GS => {
-            refused(nr::ARCH_PRCTL, SET_GS);
-            EINVAL as u64
-        }
-        _ => EINVAL as u64,
-    };
 }

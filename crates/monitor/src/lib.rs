@@ -10,6 +10,7 @@ mod image;
 mod inject;
 mod journal;
 mod launch;
+mod limits;
 mod maps;
 mod options;
 mod plans;

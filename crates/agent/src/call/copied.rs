@@ -52,8 +52,23 @@ static COPIED: [Copied; MAX_THREADS] = [const {
     }
 }; MAX_THREADS];
 
-/// Which of the large areas are in use.
-static LARGE: [AtomicU32; LARGE_COPIES] = [const { AtomicU32::new(0) }; LARGE_COPIES];
+/// An area for what is large.
+struct Area {
+    /// 1: some thread has it.
+    used: AtomicU32,
+    /// Bytes that are mapped.
+    mapped: AtomicU64,
+}
+
+static LARGE: [Area; LARGE_COPIES] = [const {
+    Area {
+        used: AtomicU32::new(0),
+        mapped: AtomicU64::new(0),
+    }
+}; LARGE_COPIES];
+/// So much of an area stays mapped when its call is over: to have it mapped and filled with zeros each time
+/// takes longer than all the rest.
+const KEPT: u64 = 64 << 20;
 
 fn of(b: Here) -> &'static Copied {
     &COPIED[b.slot as usize % MAX_THREADS]
@@ -158,12 +173,10 @@ pub fn inherit(b: Here, args: &[u64; 6]) -> bool {
         return false;
     }
     // (All areas are as free here as they were there when the copy was made.)
-    let base = match large {
+    let base = match large as usize {
         0 => c.room(b, bytes),
-        n => (LARGE[n as usize - 1].swap(1, Ordering::Acquire) == 0)
-            .then(|| map(large_area(n as usize - 1), bytes))
-            .flatten()
-            .inspect(|_| c.large.store(n, Ordering::Relaxed)),
+        n if take_area(n - 1) => c.large_room(n - 1, bytes),
+        _ => None,
     };
     let Some(base) = base else {
         return false;
@@ -198,8 +211,12 @@ fn map(at: u64, bytes: u64) -> Option<u64> {
 impl Copied {
     /// Room for so many bytes.
     fn room(&self, b: Here, bytes: u64) -> Option<u64> {
+        if bytes > LARGE_COPY_BYTES {
+            return None;
+        }
         if bytes > COPY_BYTES {
-            return self.large_room(bytes);
+            let n = (0..LARGE_COPIES).find(|n| take_area(*n))?;
+            return self.large_room(n, bytes);
         }
         let base = COPIES_BASE + COPY_BYTES * (b.slot as u64 % MAX_THREADS as u64);
         let mapped = self.mapped.load(Ordering::Relaxed);
@@ -211,34 +228,40 @@ impl Copied {
         Some(base)
     }
 
-    fn large_room(&self, bytes: u64) -> Option<u64> {
-        if bytes > LARGE_COPY_BYTES {
-            return None;
-        }
-        let n = LARGE.iter().position(|used| {
-            used.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
-        })?;
-        let base = map(large_area(n), bytes);
-        match base {
-            Some(_) => {
-                self.bytes.store(bytes, Ordering::Relaxed);
-                self.large.store(n as u32 + 1, Ordering::Relaxed);
+    /// Room in a large area that this thread has taken.
+    fn large_room(&self, n: usize, bytes: u64) -> Option<u64> {
+        let (area, at) = (&LARGE[n], large_area(n));
+        let mapped = area.mapped.load(Ordering::Relaxed);
+        let wanted = bytes.next_multiple_of(PAGE);
+        if wanted > mapped {
+            if map(at + mapped, wanted - mapped).is_none() {
+                area.used.store(0, Ordering::Release);
+                return None;
             }
-            None => LARGE[n].store(0, Ordering::Release),
+            area.mapped.store(wanted, Ordering::Relaxed);
         }
-        base
+        self.large.store(n as u32 + 1, Ordering::Relaxed);
+        Some(at)
     }
 
     fn free(&self) {
         self.active.store(0, Ordering::Relaxed);
         let large = self.large.swap(0, Ordering::Relaxed) as usize;
         if large != 0 && large <= LARGE_COPIES {
-            let bytes = self.bytes.load(Ordering::Relaxed).next_multiple_of(PAGE);
-            real(MUNMAP, [large_area(large - 1), bytes, 0, 0, 0, 0]);
-            LARGE[large - 1].store(0, Ordering::Release);
+            let area = &LARGE[large - 1];
+            let mapped = area.mapped.load(Ordering::Relaxed);
+            if mapped > KEPT {
+                real(MUNMAP, [large_area(large - 1), mapped, 0, 0, 0, 0]);
+                area.mapped.store(0, Ordering::Relaxed);
+            }
+            area.used.store(0, Ordering::Release);
         }
     }
+}
+
+/// True if nobody else had it.
+fn take_area(n: usize) -> bool {
+    LARGE[n].used.swap(1, Ordering::Acquire) == 0
 }
 
 /// What is copied of a call's argument.
