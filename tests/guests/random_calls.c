@@ -1,14 +1,14 @@
 // build:
-// args: 1 400
-// args: 2 400
-// args: 3 400
-// args: 4 400
-// args: 5 400
-// args: 6 400
-// args: 7 400
-// args: 8 400
-// args: 9 400
-// args: 10 400
+// args: 1 300
+// args: 2 300
+// args: 3 300
+// args: 4 300
+// args: 5 300
+// args: 6 300
+// args: 7 300
+// args: 8 300
+// args: 9 300
+// args: 10 300
 // deterministic
 // Proves: whatever one thread asks of the kernel, with good, odd and bad arguments, it gets what it gets
 // natively: a seed makes a program of so many calls on files, pipes, sockets and memory, with buffers that end

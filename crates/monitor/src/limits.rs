@@ -1,6 +1,9 @@
 //! A limit of the size of files (`ulimit -f`) holds for the memory that the replicas share, too: it is a file
 //! to the kernel. The monitor lifts it for itself, as far as it may; the program keeps it.
 
+use anyhow::{Result, bail};
+use geryon_abi::layout::{RING_WORDS, segment_bytes};
+
 /// What it was.
 #[derive(Clone, Copy)]
 pub struct FileSize {
@@ -10,7 +13,10 @@ pub struct FileSize {
 
 impl FileSize {
     /// From here on what is too large is an error and no signal.
-    pub fn lift() -> FileSize {
+    ///
+    /// # Errors
+    /// When what is left is too little: the hard limit is, and this user may not change it.
+    pub fn lift() -> Result<FileSize> {
         // SAFETY: plain calls on a local structure.
         unsafe {
             let mut limit = std::mem::zeroed();
@@ -26,8 +32,15 @@ impl FileSize {
                     ..limit
                 };
                 libc::setrlimit(libc::RLIMIT_FSIZE, &raw const most);
+                let needed = segment_bytes(RING_WORDS);
+                if most.rlim_cur < needed {
+                    bail!(
+                        "files may have {} bytes only (RLIMIT_FSIZE), and the log of the replicas is one of {needed} bytes\n  try: a higher hard limit (ulimit -H -f), and ulimit -S -f for the program",
+                        most.rlim_cur
+                    );
+                }
             }
-            FileSize { limit, signal }
+            Ok(FileSize { limit, signal })
         }
     }
 

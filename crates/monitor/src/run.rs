@@ -60,7 +60,7 @@ pub fn run(options: Options) -> Result<Outcome> {
     }
     points::arm(&options.fail_at);
     let journal = Journal::create(options.journal.as_deref())?;
-    let limit = FileSize::lift();
+    let limit = FileSize::lift()?;
     let image = Image::load()?;
     become_subreaper();
     let signals = Signals::block()?;
