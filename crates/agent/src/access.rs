@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use geryon_abi::layout::MAX_THREADS;
 
 const PAGE: u64 = 4096;
-/// Above this no program has memory: the kernel refuses what reaches there as a whole.
+/// Above this no program has memory.
 const END: u64 = 0x7fff_ffff_f000;
 
 /// The word at an address, if it is there.
@@ -47,11 +47,6 @@ pub fn readable(address: u64, len: u64) -> u64 {
     });
     // SAFETY: a local variable: a fault has left it where it was noted.
     unsafe { (&raw const at).read_volatile() }.min(end) - address
-}
-
-/// Are these bytes refused by the kernel before it looks at any of them?
-pub fn is_out_of_bounds(address: u64, len: u64) -> bool {
-    address.checked_add(len).is_none_or(|end| end > END)
 }
 
 /// Where the next page begins.
