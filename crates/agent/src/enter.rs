@@ -188,8 +188,11 @@ fn sigaltstack(frame: &mut Frame) {
     }
     let mut asked = [0u64; 3];
     // (Before the call: the old one may be told in the same place.)
-    // SAFETY: inside `guarded`.
-    guarded(|| asked = unsafe { (args[0] as *const [u64; 3]).read_unaligned() });
+    if args[0] != 0 {
+        // (In a handler of SIGSEGV a fault of ours would cost the program its handler.)
+        // SAFETY: inside `guarded`.
+        guarded(|| asked = unsafe { (args[0] as *const [u64; 3]).read_unaligned() });
+    }
     let result = real(nr::SIGALTSTACK, args);
     if result == 0 && args[0] != 0 {
         crate::state::block().altstack = asked;
