@@ -343,6 +343,8 @@ fn len(args: &[Arg], len: Len) -> String {
         Len::ArgTimes(index, bytes) => format!("{} * {bytes}", name(index)),
         Len::Ret(index) => format!("result <= {}", name(index)),
         Len::RetTimes(index, bytes) => format!("(result <= {}) * {bytes}", name(index)),
+        Len::ArgPlus(index, bytes) => format!("{} + {bytes}", name(index)),
+        Len::RetPlus(index, bytes) => format!("(result <= {}) + {bytes}", name(index)),
         Len::Word(index) => format!("*{}", name(index)),
     }
 }

@@ -52,6 +52,16 @@ pub const BLOCK_BYTES: u64 = 0x1_0000;
 /// At the end of each, behind the stack, nothing is mapped once a thread has the block: a copy whose length
 /// a fault has changed ends there, and not in all other threads' blocks, which a successor believes.
 pub const GUARD_BYTES: u64 = 0x1000;
+/// What threads have copied to write it, private memory: so many bytes for each slot, mapped as they are needed.
+pub const COPIES_BASE: u64 = 0x2fe5_4000_0000;
+/// Bytes for one slot's.
+pub const COPY_BYTES: u64 = 0x20_0000;
+/// Of what is larger, a few at one moment.
+pub const LARGE_COPIES: usize = 8;
+/// Where these are.
+pub const LARGE_COPIES_BASE: u64 = 0x2fe7_0000_0000;
+/// Bytes of one: more than one call takes.
+pub const LARGE_COPY_BYTES: u64 = 0x1_0000_0000;
 /// The group's shared segment: header, then one ring for each thread.
 pub const SEGMENT_BASE: u64 = 0x2fe5_8000_0000;
 /// Threads alive at one moment in one process.
@@ -416,7 +426,7 @@ pub struct Asked {
 pub const UNLOGGED: u64 = u64::MAX;
 
 /// One past the last address that belongs to Geryon in a replica.
-pub const RESERVED_END: u64 = SEGMENT_BASE + segment_bytes(LONG_RING_WORDS);
+pub const RESERVED_END: u64 = LARGE_COPIES_BASE + LARGE_COPIES as u64 * LARGE_COPY_BYTES;
 
 /// Does `[start, start + len)` touch what belongs to Geryon?
 pub const fn touches_reserved(start: u64, len: u64) -> bool {
@@ -454,7 +464,9 @@ const _: () = {
     assert!(size_of::<Header>() as u64 <= HEADER_BYTES);
     assert!(RING_WORDS.is_power_of_two() && LONG_RING_WORDS.is_power_of_two());
     assert!(RING_WORDS <= LONG_RING_WORDS);
-    assert!(BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64 <= SEGMENT_BASE);
+    assert!(BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64 <= COPIES_BASE);
+    assert!(COPIES_BASE + COPY_BYTES * MAX_THREADS as u64 <= SEGMENT_BASE);
+    assert!(SEGMENT_BASE + segment_bytes(LONG_RING_WORDS) <= LARGE_COPIES_BASE);
     assert!(GATE_BASE + GATE_BYTES <= PRIVATE_BASE);
     assert!(AGENT_BASE < PRIVATE_BASE && PRIVATE_BASE + PRIVATE_BYTES <= BLOCKS_BASE);
 };

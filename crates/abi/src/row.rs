@@ -42,6 +42,10 @@ pub enum Len {
     Arg(u8),
     /// The value of argument `.0` times `.1` bytes.
     ArgTimes(u8, u32),
+    /// The value of argument `.0` in bytes, and `.1` more.
+    ArgPlus(u8, u32),
+    /// Out-buffers only: the call's result in bytes, and `.1` more; never more than argument `.0` and these.
+    RetPlus(u8, u32),
     /// Out-buffers only: the call's result in bytes, never more than argument `.0`.
     Ret(u8),
     /// Out-buffers only: the call's result times `.1` bytes, never more than argument `.0` elements.

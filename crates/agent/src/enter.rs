@@ -1,6 +1,6 @@
 //! What happens to one system call: look its row up, do what its class says.
 
-use crate::gate::real;
+use crate::gate::{guarded, real};
 use crate::state::leads;
 use crate::stop::{broken, refused};
 use crate::{call, memory, process, raise, thread};
@@ -11,6 +11,7 @@ use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
 
 const ENOSYS: i64 = -38;
+/// What is said where the table does not know better.
 const EINVAL: i64 = -22;
 const PR_SET_NAME: u32 = 15;
 
@@ -37,7 +38,6 @@ pub mod nr {
     pub const WAIT4: u64 = 61;
     pub const KILL: u64 = 62;
     pub const PRCTL: u64 = 157;
-    pub const ARCH_PRCTL: u64 = 158;
     pub const SETRLIMIT: u64 = 160;
     pub const CHROOT: u64 = 161;
     pub const TKILL: u64 = 200;
@@ -54,6 +54,8 @@ pub mod nr {
     pub const PRLIMIT64: u64 = 302;
     pub const EXECVEAT: u64 = 322;
     pub const CLONE3: u64 = 435;
+    pub const FUTEX_WAITV: u64 = 449;
+    pub const FUTEX_WAIT: u64 = 455;
     pub const CLOSE_RANGE: u64 = 436;
 }
 
@@ -113,6 +115,8 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::EXECVE | nr::EXECVEAT => process::exec(frame, row),
         nr::WAIT4 | nr::WAITID => process::wait(frame, row),
         nr::FUTEX => thread::futex(frame, row),
+        // (In this order nobody sleeps with the turn; else each replica waits for itself.)
+        nr::FUTEX_WAITV | nr::FUTEX_WAIT if crate::serial::active() => call::input(frame, row),
         nr::SCHED_YIELD if crate::serial::active() => {
             crate::serial::yield_turn(crate::state::block());
             frame.rax = 0;
@@ -136,7 +140,6 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
                 crate::files::follow_root();
             }
         }
-        nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
         nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
@@ -160,26 +163,23 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         let value = table::command_of(row.nr as u64, &args);
         match table::command(row.nr as u64, value) {
             Some(c) => class = c.class,
-            None => {
-                refused(row.nr as u64, value);
-                frame.rax = EINVAL as u64;
-                return;
-            }
+            None => return refuse_command(frame, row, value),
         }
     }
     match class {
-        Class::Local | Class::Memory => {
+        Class::Local => {
             frame.rax = real(row.nr as u64, args) as u64;
             if row.nr as u64 == nr::PRCTL && args[0] as u32 == PR_SET_NAME {
                 crate::proc_files::named_by_itself();
             }
         }
+        Class::Memory => {
+            frame.rax = real(row.nr as u64, args) as u64;
+            crate::access::mappings_change();
+        }
         Class::Input => call::input(frame, row),
         Class::Output | Class::Each | Class::Lifecycle => call::output(frame, row),
-        Class::Refused => {
-            refused(row.nr as u64, table::command_of(row.nr as u64, &args));
-            frame.rax = EINVAL as u64;
-        }
+        Class::Refused => refuse_command(frame, row, table::command_of(row.nr as u64, &args)),
     }
 }
 
@@ -190,6 +190,13 @@ fn changes_ids_of_threads(frame: &Frame) -> bool {
     const SIGSETXID: u64 = 33;
     let p = crate::state::private();
     frame.rdx as u32 as u64 == SIGSETXID && p.serial == 0 && p.replicas > 1
+}
+
+/// A command of a multiplexed call that has no row, or is refused.
+fn refuse_command(frame: &mut Frame, row: &Row, command: u64) {
+    refused(row.nr as u64, command);
+    let errno = table::sub_table(row.nr as u64).map_or(EINVAL, |t| -(t.errno as i64));
+    frame.rax = errno as u64;
 }
 
 /// Opening changes nothing outside unless it writes, creates or truncates.
@@ -214,30 +221,21 @@ fn sigaltstack(frame: &mut Frame) {
         frame.rax = EPERM as u64;
         return;
     }
+    let mut asked = [0u64; 3];
+    // (Before the call: the old one may be told in the same place.)
+    if args[0] != 0 {
+        // (In a handler of SIGSEGV a fault of ours would cost the program its handler.)
+        // SAFETY: inside `guarded`.
+        guarded(|| asked = unsafe { (args[0] as *const [u64; 3]).read_unaligned() });
+    }
     let result = real(nr::SIGALTSTACK, args);
     if result == 0 && args[0] != 0 {
-        // SAFETY: the kernel has just read the structure.
-        crate::state::block().altstack = unsafe { (args[0] as *const [u64; 3]).read_unaligned() };
+        crate::state::block().altstack = asked;
     }
     if result == 0 && on_it && args[1] != 0 {
         let flags = (args[1] + 8) as *mut u32;
-        // SAFETY: the kernel has just written the structure.
-        unsafe { flags.write_unaligned(flags.read_unaligned() | ON_STACK) };
+        // SAFETY: inside `guarded`.
+        guarded(|| unsafe { flags.write_unaligned(flags.read_unaligned() | ON_STACK) });
     }
     frame.rax = result as u64;
-}
-
-fn arch_prctl(frame: &mut Frame) {
-    const SET_GS: u64 = 0x1001;
-    const SET_FS: u64 = 0x1002;
-    const GET_FS: u64 = 0x1003;
-    let args = frame.args();
-    frame.rax = match args[0] {
-        SET_FS | GET_FS => real(nr::ARCH_PRCTL, args) as u64,
-        SET_GS => {
-            refused(nr::ARCH_PRCTL, SET_GS);
-            EINVAL as u64
-        }
-        _ => EINVAL as u64,
-    };
 }

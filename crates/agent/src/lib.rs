@@ -8,6 +8,7 @@
 #[macro_use]
 mod point;
 
+pub mod access;
 pub mod atomic;
 pub mod call;
 pub mod children;

@@ -66,6 +66,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
+    crate::access::mappings_change();
     frame.rax = result as u64;
 }
 
@@ -209,6 +210,8 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64) -> i64 {
             }
             real(nr, a)
         }
+        // It has failed, under a limit of the leader's own, say: the break is where it was.
+        NR_BRK if result as u64 != a[0] => real(nr, [0; 6]),
         NR_MREMAP if result as u64 != a[0] => {
             a[3] = MREMAP_MAYMOVE | MREMAP_FIXED | (a[3] & 4);
             a[4] = result as u64;

@@ -255,6 +255,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     crate::timer::forget();
     crate::clock::reset_locks();
     crate::hook::carried::reset();
+    call::copied::forget();
     alone();
     p.forks.set(0);
     p.file_maps.set(0);

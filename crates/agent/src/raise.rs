@@ -232,8 +232,8 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
     for k in 1..=newest.min(MAX_INTERRUPTIONS) {
         let e = b.interruptions[(newest - k) % MAX_INTERRUPTIONS];
         if e.shown == rip && e.rsp == rsp {
-            // SAFETY: just read.
-            unsafe { ((uc + UC_RIP) as *mut u64).write_unaligned(e.resume) };
+            // SAFETY: inside `guarded`.
+            guarded(|| unsafe { ((uc + UC_RIP) as *mut u64).write_unaligned(e.resume) });
             b.interruption_count = (newest - k) as u64;
             break;
         }

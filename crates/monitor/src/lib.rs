@@ -11,6 +11,7 @@ mod image;
 mod inject;
 mod journal;
 mod launch;
+mod limits;
 mod maps;
 mod meeting;
 mod options;

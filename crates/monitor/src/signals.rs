@@ -459,9 +459,14 @@ impl Monitor {
         let tracee = Stopped(tid);
         let mut regs = tracee.regs()?;
         let block = self.image.block_of(&regs);
+        let mut broken = false;
         if self.image.contains(regs.rip) {
             let m = self.memory(pid)?;
+            // The agent's own code has no illegal instruction but where it says that something is broken, and
+            // in a call of the program it has no faults that are the program's.
+            broken = signal == libc::SIGILL;
             if let Some(b) = block {
+                broken |= m.word(b + block_field!(frame))? != 0;
                 let to = m.word(b + block_field!(fault_rip))?;
                 if to != 0 {
                     regs.rip = to;
@@ -488,7 +493,7 @@ impl Monitor {
                 }
             }
         }
-        if disposition(pid, signal) == Disposition::Caught {
+        if !broken && disposition(pid, signal) == Disposition::Caught {
             return Ok(tracee.resume(signal)?);
         }
         // Fatal: the others decide whether the program or this replica is at fault.
@@ -502,6 +507,7 @@ impl Monitor {
             address: info[2],
             pos: 0,
             in_agent: false,
+            broken,
             others_ticks: 0,
             when: Instant::now(),
         };

@@ -10,10 +10,8 @@ rows! { pub(super) IPC:
   66 semctl Output Partial (semid: Int32, semnum: Int32, cmd: Int32, arg: ByCommand)
     "GETALL and SETALL are refused with EINVAL: use GETVAL and SETVAL for each semaphore.";
   68 msgget Output Full (key: Int32, msgflg: Int32);
-  69 msgsnd Output Full (msqid: Int32, msgp: Special, msgsz: Int, msgflg: Int32)
-    "msgp is read for 8 + msgsz bytes.";
-  70 msgrcv Input Full (msqid: Int32, msgp: Special, msgsz: Int, msgtyp: Int, msgflg: Int32)
-    "msgp is written for 8 + result bytes.";
+  69 msgsnd Output Full (msqid: Int32, msgp: In(ArgPlus(2, 8)), msgsz: Int, msgflg: Int32);
+  70 msgrcv Input Full (msqid: Int32, msgp: Out(RetPlus(2, 8)), msgsz: Int, msgtyp: Int, msgflg: Int32);
   71 msgctl Output Full (msqid: Int32, cmd: Int32, buf: ByCommand);
   220 semtimedop Output Full (semid: Int32, sops: In(ArgTimes(2, 6)), nsops: Int32, timeout: In(Fixed(16)));
   240 mq_open Output Full (name: Path, oflag: Int32, mode: Int32, attr: In(Fixed(64)));
