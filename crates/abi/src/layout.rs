@@ -326,6 +326,8 @@ pub struct Block {
     /// What a call asks the real-time interval timer to do, in microseconds: the interval, and the time
     /// until it rings first; all ones: nothing.
     pub timer_asked: [u64; 2],
+    /// While a signal is delivered that ended a call with a mask of its own: 1, and that mask.
+    pub call_mask: [u64; 2],
     /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.
     pub pieces: [u64; MAX_PIECES],
     /// Leader: up to where it has shown its ring to the others. 0: it has shown nothing as a leader.

@@ -22,6 +22,7 @@ pub mod hook;
 pub mod ids;
 pub mod log;
 pub mod marshal;
+mod mask;
 pub mod memory;
 pub mod process;
 pub mod promotion;

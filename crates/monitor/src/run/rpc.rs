@@ -95,7 +95,7 @@ impl Monitor {
             rpc::DELIVER_HERE => {
                 let info = self.memory(pid)?.words::<16>(regs.rsi)?;
                 answer(tracee, &mut regs, 0)?;
-                return self.inject(tid, pid, info);
+                return self.inject(tid, pid, info, None);
             }
             // Only a fault leads there: it dies of what is behind.
             rpc::INJECTED => 0,
