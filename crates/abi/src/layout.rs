@@ -15,6 +15,7 @@ pub mod role;
 pub mod rpc;
 pub mod sabotage;
 mod segment;
+mod timer;
 pub mod verify;
 pub mod wait;
 pub mod who;
@@ -23,6 +24,7 @@ pub mod why;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use request::{Reap, Report};
 pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
+pub use timer::{INTERVAL_TIMERS, MAX_TIMERS, Timer};
 
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -142,8 +144,10 @@ pub struct Private {
     pub own_pid: u32,
     /// See [`promotion`].
     pub promotion: AtomicU32,
-    /// The real-time interval timer, in microseconds: its interval, the time it was set for, and when.
-    pub timer: [u64; 3],
+    /// What this process has set timers to.
+    pub timers: [Timer; MAX_TIMERS],
+    /// Written by the monitor for a successor: when its predecessor was lost (CLOCK_MONOTONIC, nanoseconds).
+    pub lost_at: u64,
     /// Messages already shown (a refused call is named once).
     pub refused_shown: AtomicU32,
     /// See [`owes`].
@@ -323,9 +327,10 @@ pub struct Block {
     /// Follower: how many of the leader's compares have failed here, one after the other, that would have
     /// succeeded on this replica's memory.
     pub contradicted: u64,
-    /// What a call asks the real-time interval timer to do, in microseconds: the interval, and the time
-    /// until it rings first; all ones: nothing.
-    pub timer_asked: [u64; 2],
+    /// What a call asks of a timer.
+    pub timer_asked: Timer,
+    /// timer_create's struct sigevent, as the kernel is to see it.
+    pub sigevent: [u64; 8],
     /// While a signal is delivered that ended a call with a mask of its own: 1, and that mask.
     pub call_mask: [u64; 2],
     /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.

@@ -545,7 +545,7 @@ fn settle(mut b: Here, frame: &mut Frame, row: &Row, result: i64, detail: u8) {
         raise::reissue(frame);
     } else {
         frame.rax = result as u64;
-        crate::timer::was_set(b, row.nr, result);
+        crate::timer::was_made(b, row.nr, &frame.args(), result);
     }
     if detail & after::SIGNAL != 0 {
         raise::deliver_now(b, frame);

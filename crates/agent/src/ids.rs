@@ -12,6 +12,7 @@ const GETPID: u16 = 39;
 const GETPPID: u16 = 110;
 const GETTID: u16 = 186;
 const SET_TID_ADDRESS: u16 = 218;
+const TIMER_CREATE: u16 = 222;
 const SIGKILL: u64 = 9;
 
 /// Has any process of the run been taken over by another replica?
@@ -46,7 +47,7 @@ pub fn translated(row: &Row, args: [u64; 6]) -> [u64; 6] {
 
 /// May the kernel be given other arguments than the program has given?
 pub fn are_ids_in(row: &Row) -> bool {
-    differ() && (ids_of(row.nr, &[0; 6]) != 0)
+    differ() && (ids_of(row.nr, &[0; 6]) != 0 || row.nr == TIMER_CREATE)
 }
 
 #[cold]
@@ -58,11 +59,25 @@ fn translate(row: &Row, mut args: [u64; 6]) -> [u64; 6] {
             *a = own(id as u32) as u64;
         }
     }
+    if row.nr == TIMER_CREATE && args[1] != 0 {
+        let mut b = block();
+        b.sigevent[2] = thread_of(&b.sigevent);
+        args[1] = (&raw const b.sigevent) as u64;
+    }
     args
 }
 
+/// The third word of a struct sigevent: the thread that is to be signalled, if one is named.
+pub fn thread_of(event: &[u64]) -> u64 {
+    const SIGEV_THREAD_ID: u64 = 4;
+    match event[1] >> 32 {
+        SIGEV_THREAD_ID => u64::from(own(event[2] as u32)),
+        _ => event[2],
+    }
+}
+
 /// Which process or thread the id that the program knows names now.
-fn own(id: u32) -> u32 {
+pub fn own(id: u32) -> u32 {
     if id == private().shown_pid {
         return private().own_pid;
     }

@@ -34,6 +34,7 @@ pub mod state;
 pub mod stop;
 pub mod thread;
 pub mod timer;
+mod timing;
 pub mod undo;
 pub mod wait;
 mod xmm;

@@ -66,7 +66,7 @@ fn prepare() -> bool {
         header().open.leader_pid.store(p.own_pid, Ordering::SeqCst);
         crate::process::tell_children();
         if !guest {
-            crate::timer::arm();
+            crate::timer::set_again();
         }
         if crate::serial::is_serial() {
             crate::serial::promoted();
@@ -100,7 +100,7 @@ pub fn settle() {
     );
     if mine.is_ok() {
         crate::files::inherit();
-        crate::timer::arm();
+        crate::timer::set_again();
         owed.store(owes::NOTHING, Ordering::SeqCst);
     }
 }
@@ -164,7 +164,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
         return None;
     }
     accept(b, flight::RETURNED);
-    crate::timer::was_given(b, row.nr, result);
+    crate::timer::was_given(b, row.nr, args, result);
     point!(LegacyTaken);
     if crate::serial::active() && writing::is_cut_short(row.nr as u64, args, result) {
         // The rest may have to wait for another thread of the program. (Who asks takes the turn again.)

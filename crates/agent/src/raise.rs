@@ -89,7 +89,7 @@ fn take_queued(mut b: Here) -> Siginfo {
         // It has come here by a fault: what is logged all others believe.
         broken();
     }
-    crate::timer::rang(info.0[0] as u32);
+    crate::timer::rang(&info);
     for w in info.0 {
         put(b, w);
     }
@@ -115,7 +115,7 @@ fn take_logged(b: Here) -> Siginfo {
     for w in &mut info.0 {
         *w = get(b);
     }
-    crate::timer::rang(info.0[0] as u32);
+    crate::timer::rang(&info);
     point!(SignalRead);
     info
 }
@@ -195,7 +195,7 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
         lead_signal_before(b, frame);
         set_mask();
         let signal = pending(b);
-        if signal && crate::timer::is_ours(b.pending[0].0[0] as u32, b.pending[0].0[1] as i32) {
+        if signal && crate::timer::is_ours(&b.pending[0]) {
             crate::timer::put_off(b.rings);
             b.rings += 1;
         } else {
@@ -277,5 +277,6 @@ pub fn follow_signal_here(b: Here, first: u64) {
     for w in &mut info.0 {
         *w = get(b);
     }
+    crate::timer::rang(&info);
     rpc_on_user_stack(number::DELIVER_HERE, 0, &info as *const Siginfo as u64);
 }
