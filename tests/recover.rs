@@ -85,6 +85,7 @@ fn killed_replicas_are_replaced() {
     try_case(&forked(), "forked", leaders, &inputs, &mut verdicts);
     try_case(&signals(), "signals", leaders, &inputs, &mut verdicts);
     try_case(&timers(), "timers", leaders, &inputs, &mut verdicts);
+    try_case(&timers(), "timers, two", two, &inputs, &mut verdicts);
     try_case(&call_mask(), "call_mask", leaders, &inputs, &mut verdicts);
     verdicts.finish();
 }

@@ -329,6 +329,11 @@ pub struct Block {
     pub contradicted: u64,
     /// What a call asks of a timer.
     pub timer_asked: Timer,
+    /// Leader: where the time lies that a sleep was asked for, and that time; 0: no sleep is under way. (Where
+    /// the program wants to know the rest at the same place, the kernel writes it at each stop.)
+    pub asleep_at: u64,
+    /// See there.
+    pub asleep_for: [u64; 2],
     /// timer_create's struct sigevent, as the kernel is to see it.
     pub sigevent: [u64; 8],
     /// While a signal is delivered that ended a call with a mask of its own: 1, and that mask.

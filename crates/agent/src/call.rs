@@ -55,6 +55,7 @@ pub fn input(frame: &mut Frame, row: &Row) {
     b.call_start = b.pos;
     let before = marshal::before(row, &args);
     undo::before(b, row.nr, &args);
+    crate::timer::sleeps(b, row.nr, &args);
     let result = execute(row, args, digest, &before);
     complete(b, frame, row, kind::CALL, Some(digest), result, &before);
 }
@@ -536,6 +537,7 @@ pub fn finish_for_good(b: Here, frame: &mut Frame, row: &Row, first: u64) {
 
 /// Both: set the result (or the restart), then deliver the signal that follows.
 fn settle(mut b: Here, frame: &mut Frame, row: &Row, result: i64, detail: u8) {
+    b.asleep_at = 0;
     if detail & after::SIGNAL != 0 {
         let is_over = detail & after::RESTART == 0;
         crate::mask::note(b, row, &frame.args(), if is_over { result } else { 0 });

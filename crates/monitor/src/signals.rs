@@ -284,7 +284,14 @@ impl Monitor {
         if let Some(t) = self.threads.get_mut(&tid) {
             t.held_mask.get_or_insert(mask);
         }
-        if (check..=call).contains(&regs.rip) {
+        if regs.rip == call && regs.rax == libc::SYS_restart_syscall as u64 {
+            // It was stopped in a sleep, which would go on: it ends, with its rest told already.
+            const ERESTART_RESTARTBLOCK: i64 = -516;
+            regs.rip = end;
+            regs.rax = ERESTART_RESTARTBLOCK as u64;
+            regs.orig_rax = u64::MAX;
+            tracee.set_regs(&regs)?;
+        } else if (check..=call).contains(&regs.rip) {
             regs.rip = eintr;
             tracee.set_regs(&regs)?;
         } else if regs.rip == end && (-516..=-512).contains(&(regs.rax as i64)) {
