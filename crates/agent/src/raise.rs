@@ -261,9 +261,16 @@ pub fn interrupted(b: Here, result: i64) -> Option<i64> {
     }
 }
 
-/// Leader, in a futex wait of a hooked function: log the signal and run its handler.
-pub fn lead_signal_in_hook(b: Here, frame: &mut Frame) -> ! {
-    let first = word(kind::SIGNAL, 1, 0, 0);
+/// Follower, whose call the signal has ended as it ended the leader's.
+pub fn follow_signal_behind(b: Here, first: u64, frame: &mut Frame) -> ! {
+    remember(b, first);
+    follow(b, frame)
+}
+
+/// Leader, in a futex wait that is not logged: log the signal, and what it means for the wait, and run its
+/// handler.
+pub fn lead_signal_in_hook(b: Here, frame: &mut Frame, ended: u32) -> ! {
+    let first = word(kind::SIGNAL, 1, 0, ended);
     put(b, first);
     remember(b, first);
     lead(b, frame)

@@ -55,8 +55,8 @@ impl Timer {
         let at = self.since.saturating_add(self.value);
         let next = if at > lost {
             at
-        } else if self.interval != 0 {
-            at + ((lost - at) / self.interval + 1) * self.interval
+        } else if let Some(rung) = (lost - at).checked_div(self.interval) {
+            at + (rung + 1) * self.interval
         } else if self.rung != 0 || at + LAST_MOMENT < lost {
             return 0;
         } else {

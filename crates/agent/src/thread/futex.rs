@@ -4,14 +4,18 @@ use crate::call::input;
 use crate::gate::{self, real};
 use crate::log::get;
 use crate::raise;
-use crate::state::{block, block_anew, leads};
+use crate::state::{block, block_anew, leads, private};
 use crate::wait::{announce, announce_end, intend};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{UNLOGGED, wait};
+use geryon_abi::record::low_of;
 use geryon_abi::row::Row;
 
 const CMD_MASK: u64 = 0x7f;
 const WAIT_BITSET: u64 = 9;
+const EINTR: i64 = -4;
+/// In the record of a signal that has come during a wait: the wait is over.
+const ENDED: u32 = 1;
 
 /// Is it one of the commands that wait?
 pub fn waits(args: &[u64; 6]) -> bool {
@@ -32,6 +36,11 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     let mut b = block();
     let waits = waits(&args);
     let timed = waits && args[3] != 0;
+    let is_alone = private().multi == 0 && b.suspend == 0;
+    if is_alone && waits {
+        // Nobody of this replica can wake it, and whoever waits sees what the kernel says.
+        return input(frame, row);
+    }
     if crate::serial::active() {
         // Every result is logged; a follower's threads never sleep here, they wait for their turns.
         if !leads() && !waits {
@@ -59,6 +68,10 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     } else if crate::log::signal_is_next(b) {
         // The leader's handler ran while it waited here.
         let first = get(b);
+        if low_of(first) == ENDED {
+            frame.rax = EINTR as u64;
+            raise::follow_signal_behind(b, first, frame);
+        }
         raise::follow_signal_before(b, first, frame);
     } else {
         // A follower must not sleep for ever on a wake-up that its own history may not have:
@@ -103,13 +116,17 @@ fn wait_in_kernel(frame: &mut Frame, row: &Row, args: [u64; 6]) {
             b.suspend = 0;
             b.ordered = 1;
         }
-        match raise::interrupted(b, r) {
-            Some(shown) => frame.rax = shown as u64,
+        let ended = match raise::interrupted(b, r) {
+            Some(shown) => {
+                frame.rax = shown as u64;
+                ENDED
+            }
             None => {
                 frame.rax = row.nr as u64;
                 raise::reissue(frame);
+                0
             }
-        }
-        raise::lead_signal_in_hook(b, frame);
+        };
+        raise::lead_signal_in_hook(b, frame, ended);
     }
 }
