@@ -330,6 +330,12 @@ pub fn signal_is_next(mut b: Here) -> bool {
     b.pos < b.limit && kind_of(ring(b).slot(b.pos).load(Ordering::Relaxed)) == kind::SIGNAL
 }
 
+/// Follower: has the leader logged a next record?
+pub fn has_next(mut b: Here) -> bool {
+    b.limit = b.limit.max(ring(b).head());
+    b.pos < b.limit
+}
+
 /// Follower: the first word of the next record; turns are taken on the way. None when there will
 /// be none, because this replica leads by now.
 #[inline(always)]

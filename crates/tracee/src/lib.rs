@@ -18,7 +18,7 @@ pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
 pub use queue::{Queue, Siginfo, queue_signal};
-pub use stat::{core_of, cpu_ticks, state};
+pub use stat::{core_of, cpu_ticks, memory_layout, state};
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 
 use geryon_abi::point::FaultPoint;

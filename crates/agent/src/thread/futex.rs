@@ -6,14 +6,16 @@ use crate::log::get;
 use crate::raise;
 use crate::state::{block, block_anew, leads, private};
 use crate::wait::{announce, announce_end, intend};
+use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{UNLOGGED, wait};
+use geryon_abi::layout::{UNLOGGED, promotion, wait};
 use geryon_abi::record::low_of;
 use geryon_abi::row::Row;
 
 const CMD_MASK: u64 = 0x7f;
 const WAIT_BITSET: u64 = 9;
 const EINTR: i64 = -4;
+const ETIMEDOUT: i64 = -110;
 /// In the record of a signal that has come during a wait: the wait is over.
 const ENDED: u32 = 1;
 
@@ -65,29 +67,47 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
             intend(b, UNLOGGED, 0);
         }
         wait_in_kernel(frame, row, args);
-    } else if crate::log::signal_is_next(b) {
-        // The leader's handler ran while it waited here.
-        let first = get(b);
-        if low_of(first) == ENDED {
-            frame.rax = EINTR as u64;
-            raise::follow_signal_behind(b, first, frame);
-        }
-        raise::follow_signal_before(b, first, frame);
     } else {
-        // A follower must not sleep for ever on a wake-up that its own history may not have:
-        // it wakes by itself now and then, which futex(2) allows.
-        const NAP: [u64; 2] = [0, 3_000_000];
-        let mut nap = args;
-        nap[3] = NAP.as_ptr() as u64;
-        if args[1] & CMD_MASK == WAIT_BITSET {
-            // The plain form takes a relative time, and no flag for another clock.
-            const PRIVATE: u64 = 128;
-            nap[1] = args[1] & PRIVATE;
+        follow_wait(frame, row, args);
+    }
+}
+
+/// Follower: wait as the leader does, until its own history wakes it, or the leader has got on.
+fn follow_wait(frame: &mut Frame, row: &'static Row, args: [u64; 6]) {
+    // It must not sleep for ever on a wake-up that its own history may not have: it wakes by itself now and
+    // then.
+    const NAP: [u64; 2] = [0, 3_000_000];
+    let b = block();
+    let mut nap = args;
+    nap[3] = NAP.as_ptr() as u64;
+    if args[1] & CMD_MASK == WAIT_BITSET {
+        // The plain form takes a relative time, and no flag for another clock.
+        const PRIVATE: u64 = 128;
+        nap[1] = args[1] & PRIVATE;
+    }
+    loop {
+        if crate::log::signal_is_next(b) {
+            // The leader's handler ran while it waited here.
+            let first = get(b);
+            if low_of(first) == ENDED {
+                frame.rax = EINTR as u64;
+                raise::follow_signal_behind(b, first, frame);
+            }
+            raise::follow_signal_before(b, first, frame);
         }
         announce(wait::KERNEL, row.nr as u64, args[0]);
         let r = real(row.nr as u64, nap);
         announce_end();
-        frame.rax = if r == -110 { 0 } else { r as u64 };
+        if r != ETIMEDOUT {
+            frame.rax = r as u64;
+            return;
+        }
+        let leads = private().promotion.load(Ordering::Acquire) != promotion::NONE;
+        if leads || (crate::log::has_next(b) && !crate::log::signal_is_next(b)) {
+            // For no reason, which futex(2) allows.
+            frame.rax = 0;
+            return;
+        }
     }
 }
 
