@@ -13,6 +13,7 @@ use geryon_abi::record::low_of;
 use geryon_abi::row::Row;
 
 const CMD_MASK: u64 = 0x7f;
+const PRIVATE: u64 = 128;
 const WAIT_BITSET: u64 = 9;
 const EINTR: i64 = -4;
 const ETIMEDOUT: i64 = -110;
@@ -38,9 +39,10 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     let mut b = block();
     let waits = waits(&args);
     let timed = waits && args[3] != 0;
-    let is_alone = private().multi == 0 && b.suspend == 0;
+    let is_alone = private().multi == 0 && b.suspend == 0 && args[1] & PRIVATE != 0;
     if is_alone && waits {
-        // Nobody of this replica can wake it, and whoever waits sees what the kernel says.
+        // Nobody can wake it, and whoever waits sees what the kernel says. (Where processes share the word,
+        // whether one has to wait is a matter of each replica.)
         return input(frame, row);
     }
     if crate::serial::active() {
@@ -82,7 +84,6 @@ fn follow_wait(frame: &mut Frame, row: &'static Row, args: [u64; 6]) {
     nap[3] = NAP.as_ptr() as u64;
     if args[1] & CMD_MASK == WAIT_BITSET {
         // The plain form takes a relative time, and no flag for another clock.
-        const PRIVATE: u64 = 128;
         nap[1] = args[1] & PRIVATE;
     }
     loop {

@@ -25,7 +25,7 @@ impl Installer<'_> {
         let mut map = addresses.to_vec();
         map.push(vector_at);
         // Its size in bytes, and no other executable (both 32 bits).
-        map.push(8 * vector.len() as u64 | u64::from(u32::MAX) << 32);
+        map.push((8 * vector.len() as u64) | (u64::from(u32::MAX) << 32));
         let write = |at: u64, words: &[u64]| {
             let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
             self.memory.write(at, &bytes)

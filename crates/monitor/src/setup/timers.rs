@@ -34,7 +34,7 @@ impl Installer<'_> {
             let [now_s, now_ns] = m.words::<2>(scratch)?;
             let at = private_field!(timers) + (which * size_of::<Timer>()) as u64;
             for (field, value) in [
-                (offset_of!(Timer, exists), 1 | (which as u64) << 32),
+                (offset_of!(Timer, exists), 1 | ((which as u64) << 32)),
                 (offset_of!(Timer, clock), clock as u64),
                 (offset_of!(Timer, interval), s * SECOND + us * MICROSECOND),
                 (

@@ -47,7 +47,7 @@ impl Monitor {
                 SI_KERNEL => SIGNALS.iter().position(|s| *s == signal),
                 libc::SI_TIMER => (INTERVAL_TIMERS..MAX_TIMERS).find(|i| {
                     // Whether it exists, and its id.
-                    let of_it = 1 | u64::from(info[2] as u32) << 32;
+                    let of_it = 1 | (u64::from(info[2] as u32) << 32);
                     m.word(at(*i)).is_ok_and(|w| w == of_it)
                 }),
                 _ => None,
