@@ -91,6 +91,7 @@ const CLASSES: &str = "\
 | memory | every replica executes it, in one order, followers at the leader's addresses |
 | input | the leader executes it; followers get its result and what it wrote |
 | output | the replicas must agree on it before the leader executes it |
+| each | as output; and each follower does the same to its own process or thread that the id names |
 | lifecycle | it makes, replaces, signals or ends threads and processes: treated one by one |
 | refused | never executed; the caller gets the errno |
 ";
@@ -98,7 +99,7 @@ const CLASSES: &str = "\
 const KINDS: &str = "\
 In a signature, `in` is what the kernel reads, `out` what it writes when it succeeds, `out!` what \
 it may write although it fails, and the brackets hold the length in bytes; `addr` is an address \
-that is not followed.
+that is not followed; `id` is that of a process or thread as the program knows it.
 ";
 
 fn list() -> String {
@@ -260,7 +261,8 @@ fn signature(row: &Row) -> String {
         .iter()
         .map(|arg| format!("{}: {}", arg.name, kind(row.args, arg.kind)))
         .collect();
-    format!("{}({})", row.name, args.join(", "))
+    let result = if row.gives_id { " -> id" } else { "" };
+    format!("{}({}){result}", row.name, args.join(", "))
 }
 
 fn class(class: Class) -> &'static str {
@@ -269,6 +271,7 @@ fn class(class: Class) -> &'static str {
         Class::Memory => "memory",
         Class::Input => "input",
         Class::Output => "output",
+        Class::Each => "each",
         Class::Lifecycle => "lifecycle",
         Class::Refused => "refused",
     }
@@ -302,6 +305,11 @@ fn kind(args: &[Arg], kind: Kind) -> String {
         Kind::Int => "int64",
         Kind::Int32 => "int",
         Kind::Fd => "fd",
+        Kind::Id => "id",
+        Kind::IdIf(index, value) => return format!("id if {} = {value}", name(index)),
+        Kind::Group => "group id",
+        Kind::InId(bytes, _) => return format!("in[{bytes}] with an id"),
+        Kind::CapHeader => "in out cap_user_header_t",
         Kind::Addr => "addr",
         Kind::Unused => "unused",
         Kind::Path => "string",

@@ -46,6 +46,7 @@ const SCENE: Scene = Scene {
     seconds: 0,
     runs: 1,
     choice: Choice::One,
+    may_stop: false,
 };
 
 /// What a loop has seen.

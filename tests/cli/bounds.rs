@@ -1,6 +1,7 @@
 //! Bounds, and what is beyond them; files that a run leaves.
 
 use crate::command::{OWN, geryon, says, shell, stdout};
+use crate::guest::built;
 
 /// Threads alive in one process.
 const THREADS: u32 = 512;
@@ -56,6 +57,23 @@ fn own_files_lie_in_the_cache() {
 crate::command::in_both_orders! {
     too_little_address_space,
     own_files_lie_in_the_cache,
+}
+
+/// See the agent's enter.rs.
+#[test]
+fn ids_of_several_threads_need_serial_order() {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let guest = built("priv_threads").to_string_lossy().into_owned();
+    let outcome = geryon(&["run", "-n", "2", "--order", "clocks", "--", &guest]);
+    says(
+        &outcome,
+        OWN,
+        &["changed its user or group", "--order serial"],
+    );
 }
 
 crate::command::in_serial! {

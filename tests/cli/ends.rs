@@ -115,6 +115,15 @@ fn killing_geryon_leaves_nothing() {
     assert_eq!(outcome.ended, Ended::Signal(libc::SIGKILL));
 }
 
+fn who_is_waited_for_is_said() {
+    let outcome = geryon(&["run", "-n", "3", "--", "sh", "-c", "sleep 9 & exit 3"]);
+    says(
+        &outcome,
+        3,
+        &["the program has ended", "left running: sleep ("],
+    );
+}
+
 crate::command::in_both_orders! {
     exit_statuses_pass,
     death_by_signal_is_passed_on,
@@ -123,4 +132,5 @@ crate::command::in_both_orders! {
     signals_to_geryon_end_a_busy_program,
     signals_to_geryon_run_the_programs_handler,
     killing_geryon_leaves_nothing,
+    who_is_waited_for_is_said,
 }

@@ -1,6 +1,7 @@
 //! Run by an ordinary user.
 
 use crate::command::{NOT_RUNNABLE, program, run, says, stderr, stdout};
+use crate::guest::built;
 use crate::support::{quoted, settings};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -76,7 +77,54 @@ fn ordinary_user() {
     says(&outcome, 0, &[]);
 }
 
+/// Its monitor may not look into a process that is not dumpable.
+fn undumpable() {
+    let Some((dir, binary)) = for_nobody() else {
+        return;
+    };
+    let mut script = "set -e".to_owned();
+    for guest in ["priv_fork", "priv_exec"] {
+        let copy = dir.join(guest);
+        fs::copy(built(guest), &copy).expect("it can be copied");
+        for n in [1, 3] {
+            let copy = quoted(&copy.to_string_lossy());
+            script += &format!(
+                "; {} run -n {n} -- {copy} undumpable | tail -1",
+                quoted(&binary)
+            );
+        }
+    }
+    let mut p = program(&dir, &["sh", "-c", &script]);
+    p.prefix(&NOBODY);
+    let outcome = run(&p);
+    fs::remove_dir_all(&dir).expect("it is ours");
+    says(&outcome, 0, &[]);
+    assert_eq!(
+        stdout(&outcome),
+        "GUEST-OK priv_fork\nGUEST-OK priv_fork\nGUEST-OK priv_exec\nGUEST-OK priv_exec\n"
+    );
+}
+
+/// Root without the capability to trace everybody: what fails says why.
+fn changes_its_user_without_ptrace() {
+    let Some((dir, binary)) = for_nobody() else {
+        return;
+    };
+    let guest = built("priv_fork").to_string_lossy().into_owned();
+    let mut p = program(&dir, &[&binary, "run", "-n", "2", "--", &guest, "setuid"]);
+    p.prefix(&[
+        "setpriv",
+        "--bounding-set=-sys_ptrace",
+        "--inh-caps=-sys_ptrace",
+    ]);
+    let outcome = run(&p);
+    fs::remove_dir_all(&dir).expect("it is ours");
+    says(&outcome, 125, &["cannot be served", "CAP_SYS_PTRACE"]);
+}
+
 crate::command::in_both_orders! {
     unreadable_program,
     ordinary_user,
+    undumpable,
+    changes_its_user_without_ptrace,
 }

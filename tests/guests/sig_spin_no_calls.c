@@ -1,5 +1,4 @@
 // build:
-// replicas: 1
 // deterministic
 // Proves: a loop without any call is still interrupted by its timer (delivery
 // cannot wait for the next call for ever) and leaves by siglongjmp.

@@ -32,6 +32,12 @@ pub fn in_order(order: &'static str, test: fn()) {
     }
 }
 
+/// The order that this thread's programs get.
+#[allow(dead_code)] // most tests leave that to `program`
+pub fn order() -> Option<&'static str> {
+    ORDER.get()
+}
+
 /// Each of these functions is a test in serial order and one in clocks.
 macro_rules! in_both_orders {
     ($($name:ident,)*) => {

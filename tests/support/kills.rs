@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const LIMIT_S: u64 = 120;
 /// A replica that is not replaced by then is not replaced at all.
 const REPLACED_S: u64 = 30;
+/// The status of a run that was stopped.
+const STOPPED: i32 = 125;
 /// The journal is looked at so often.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -46,6 +48,8 @@ pub struct Scene {
     pub runs: u32,
     /// How each chooses.
     pub choice: Choice,
+    /// Plain loads decide about order in the program: it may be stopped with a report instead.
+    pub may_stop: bool,
 }
 
 /// Who is killed in one strike.
@@ -121,10 +125,18 @@ pub fn run(case: &Case, scene: Scene, inputs: &Path, seed: u64) -> Result<Killed
     let outcome = run.join().expect("the runner does not panic")?;
     let replaced = Replicas::read(&journal).replaced;
     let told = Journal::read(&journal);
-    let wrong = missing.or_else(|| wrong(case, inputs, &outcome, dir.path()));
-    let wrong = wrong
-        .or_else(|| blamed(&told))
-        .or_else(|| (replaced > strikes.killed).then(|| format!("too many replacements:\n{told}")));
+    let wrong = match scene.may_stop {
+        // (Who has raced is outvoted, and made anew as well.)
+        true if is_stopped(&outcome) => None,
+        true => missing.or_else(|| wrong(case, inputs, &outcome, dir.path())),
+        false => missing
+            .or_else(|| wrong(case, inputs, &outcome, dir.path()))
+            .or_else(|| blamed(&told))
+            .or_else(|| {
+                let many = replaced > strikes.killed;
+                many.then(|| format!("too many replacements:\n{told}"))
+            }),
+    };
     match wrong.or_else(|| left_in_memory(&told)) {
         None => Ok(Killed {
             killed: strikes.killed,
@@ -281,6 +293,13 @@ fn wrong(case: &Case, inputs: &Path, outcome: &Outcome, dir: &Path) -> Option<St
         .output()
         .expect("bash is there");
     (!checked.status.success()).then(|| format!("check `{}` fails", case.check))
+}
+
+/// Was the run stopped, with a report that says where it differed?
+fn is_stopped(outcome: &Outcome) -> bool {
+    let told = String::from_utf8_lossy(&outcome.stderr);
+    let reported = ["divergence: ", "stopped"].iter().all(|w| told.contains(w));
+    outcome.ended == Ended::Exit(STOPPED) && reported && !told.contains("please report this")
 }
 
 /// Only those that were killed may be found wanting.

@@ -6,6 +6,7 @@
 //! for it by a fixed address is refused.
 
 pub mod flight;
+pub mod letter;
 mod note;
 pub mod outdated;
 pub mod promotion;
@@ -20,11 +21,14 @@ pub mod verify;
 pub mod wait;
 pub mod who;
 pub mod why;
+mod word;
 
+pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
-pub use request::{Reap, Report};
+pub use request::{Reap, Report, enclosed, failed};
 pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
-pub use timer::{INTERVAL_TIMERS, MAX_TIMERS, Timer};
+pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
+pub use word::{Word32, Word64};
 
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -62,6 +66,16 @@ pub const RING_WORDS: usize = 1 << 15;
 pub const LONG_RING_WORDS: usize = 1 << 20;
 /// So many digests a thread keeps of what a call has written.
 pub const MAX_PIECES: usize = 256;
+/// Bytes of the largest structure with an id in it (struct sigevent).
+pub const MAX_WITH_ID: usize = 64;
+/// Bytes of a path below /proc in which ids are looked for.
+pub const MAX_PROC_PATH: usize = 256;
+/// Words of a set of CPUs.
+pub const CPU_WORDS: usize = 16;
+/// Limits that a process has.
+pub const LIMITS: usize = 16;
+/// Bytes of a thread's name, with the zero behind it.
+pub const NAME_BYTES: usize = 16;
 /// Bytes of the segment's header.
 pub const HEADER_BYTES: u64 = 0x1_0000;
 /// So much at the segment's start is read-only in the replicas.
@@ -90,25 +104,29 @@ pub const MAX_PENDING: usize = 64;
 /// Environment strings that the monitor appends at exec and the agent removes again.
 pub const INJECTED_ENV: usize = 2;
 
-/// Private control structure of one replica's process.
+/// Private control structure of one replica's process. The monitor writes it before any code of the
+/// agent runs; what is a plain number stays as it is then. Of the rest: `role`, `own_pid`, `shown_pid` and
+/// `shares_files` change where the process has one thread that runs (a fork's child) or that prepares it (a
+/// promotion); `forks`, `file_maps`, `multi` and `tid_offset` inside the sections LIFE and MEMORY or while
+/// there is one thread; `replica`, `orig` and the test-only words by the monitor.
 #[repr(C)]
 pub struct Private {
     /// [`ABI_VERSION`].
     pub version: u32,
     /// This replica's index.
-    pub replica: u32,
+    pub replica: Word32,
     /// See [`role`].
-    pub role: u32,
+    pub role: Word32,
     /// Replicas of this group at start.
     pub replicas: u32,
     /// See [`verify`].
     pub verify: u32,
     /// 1 once the process has had a second thread.
-    pub multi: u32,
+    pub multi: Word32,
     /// 1 while followers share the leader's descriptor table.
-    pub shares_files: u32,
+    pub shares_files: Word32,
     /// 1 until the injected environment has been removed again.
-    pub env_injected: u32,
+    pub env_injected: Word32,
     /// Address of envp[0] on the initial stack.
     pub envp: u64,
     /// TSC ticks for 2^20 nanoseconds.
@@ -120,38 +138,63 @@ pub struct Private {
     /// How often a wait looks without giving the core away; follows the number of threads.
     pub spin_turns: AtomicU32,
     /// Offset of the thread id word from the thread pointer; 0 when unknown.
-    pub tid_offset: u64,
+    pub tid_offset: Word64,
     /// Forks done so far.
-    pub forks: u64,
+    pub forks: Word64,
     /// File mappings done so far.
-    pub file_maps: u64,
+    pub file_maps: Word64,
     /// Sleepers on private clocks.
     pub sleepers: AtomicU32,
     /// See [`sabotage`]; the agent's test-only hook.
-    pub sabotage: u32,
+    pub sabotage: Word32,
     /// The logged call (counted over the process) at which to do it.
-    pub sabotage_at: u64,
+    pub sabotage_at: Word64,
     /// The core on which it is done, at each call from then on; or [`sabotage::ONCE`],
     /// [`sabotage::ALWAYS`].
-    pub sabotage_core: u32,
+    pub sabotage_core: Word32,
     /// Logged calls of the process so far (leader's count in the leader).
     pub calls: AtomicU64,
     /// Relocated originals of the hooked functions, by hook id; 0 when not present.
-    pub orig: [u64; MAX_HOOKS],
+    pub orig: [Word64; MAX_HOOKS],
     /// Process id shown to the program.
-    pub shown_pid: u32,
+    pub shown_pid: Word32,
     /// Own host process id.
-    pub own_pid: u32,
+    pub own_pid: Word32,
     /// See [`promotion`].
     pub promotion: AtomicU32,
     /// What this process has set timers to.
-    pub timers: [Timer; MAX_TIMERS],
+    pub timers: [KeptTimer; MAX_TIMERS],
     /// Written by the monitor for a successor: when its predecessor was lost (CLOCK_MONOTONIC, nanoseconds).
-    pub lost_at: u64,
+    pub lost_at: Word64,
     /// Messages already shown (a refused call is named once).
     pub refused_shown: AtomicU32,
     /// See [`owes`].
     pub owes: AtomicU32,
+    /// 1: the program has opened a file below /proc for more than reading.
+    pub proc_files: Word32,
+    /// Which limits the program has set, a bit for each.
+    pub limits_set: Word32,
+    /// To what: soft and hard.
+    pub limits: [[Word64; 2]; LIMITS],
+    /// Name of the monitor's socket, from which descriptors come: see [`letter`].
+    pub monitor: Word64,
+    /// See [`dumpable`].
+    pub dumpable: Word32,
+    /// 1: another process of the program has the same descriptors, or the same directory, in the leader and
+    /// in no follower: who took over could not share them.
+    pub common: Word32,
+    /// While it is [`dumpable::NO`]: how large a core might be before.
+    pub core_limit: Word64,
+}
+
+/// Values of [`Private::dumpable`].
+pub mod dumpable {
+    /// The kernel keeps the flag.
+    pub const KERNELS: u32 = 0;
+    /// It is kept here, since the monitor needs a dumpable process: the program is not dumpable.
+    pub const NO: u32 = 1;
+    /// It is.
+    pub const YES: u32 = 2;
 }
 
 /// Values of [`Block::vforked`].
@@ -249,7 +292,8 @@ pub struct Block {
     pub altstack: [u64; 3],
     /// 1 while a follower writes to its line of the ring: a copy made now would write there, too.
     pub publishing: AtomicU32,
-    pad2: u32,
+    /// Serial order, leader: 1 when others have waited for this thread's turn for long.
+    pub starves: AtomicU32,
     /// Leader: what a copy of this thread can do anew as a follower, see [`repeat`].
     pub repeatable: u32,
     /// From there in the log: position at the start of the call, or behind a turn taken since.
@@ -334,14 +378,48 @@ pub struct Block {
     pub asleep_at: u64,
     /// See there.
     pub asleep_for: [u64; 2],
-    /// timer_create's struct sigevent, as the kernel is to see it.
-    pub sigevent: [u64; 8],
     /// While a signal is delivered that ended a call with a mask of its own: 1, and that mask.
     pub call_mask: [u64; 2],
     /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.
     pub pieces: [u64; MAX_PIECES],
     /// Leader: up to where it has shown its ring to the others. 0: it has shown nothing as a leader.
     pub published: u64,
+    /// Of the code that the monitor puts in the way of a thread that computes: rax and the flags.
+    pub scratch: [u64; 2],
+    /// A vfork's child: where its id is to be stored; 0: nowhere.
+    pub vfork_tids: [u64; 2],
+    /// What the kernel is shown instead of a structure of the program's in which an id stands.
+    pub structure: [u8; MAX_WITH_ID],
+    /// And instead of a path.
+    pub path: [u8; MAX_PROC_PATH],
+    /// What a call asks to be bound by, see [`Asked`].
+    pub asked: Asked,
+    /// 1: the program has bound the thread to these CPUs.
+    pub is_bound: u32,
+    /// A bit for each.
+    pub cpus: [u64; CPU_WORDS],
+    /// Follower: the record that stands before the end of a call that has written to a file below /proc; else 0.
+    pub proc_file: u64,
+    /// And where the leader has written.
+    pub proc_offset: u64,
+    /// 1: the leader's thread has the name that follows, and this one does not have it yet.
+    pub is_named: u32,
+    /// Its name, and zeros.
+    pub name: [u8; NAME_BYTES],
+}
+
+/// What a call that sets a limit or CPUs was given.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// 1: it has not been made yet.
+    pub is_set: u32,
+    /// Of which process or thread, as the program knows it; 0: the caller.
+    pub id: u32,
+    /// Which limit.
+    pub which: u32,
+    /// The limit, soft and hard, or the CPUs.
+    pub words: [u64; CPU_WORDS],
 }
 
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.

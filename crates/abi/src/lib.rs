@@ -9,6 +9,7 @@ pub mod hooks;
 pub mod layout;
 pub mod outcome;
 pub mod point;
+pub mod proc_file;
 pub mod record;
 pub mod row;
 pub mod table;

@@ -82,14 +82,14 @@ pub fn changes(row: &Row, args: &[u64; 6], result: i64) -> bool {
         // What looks, or waits: stat and its kin, poll, access, uname, getcwd, readlink, clocks,
         // limits, attributes.
         4..=7 | 17 | 21 | 23 | 34..=36 | 39 | 51 | 52 | 63 | 79 | 89 | 96..=100 => false,
-        102 | 104 | 107 | 108 | 110 | 111 | 121 | 124 | 127 | 136..=138 | 140 => false,
+        102 | 104 | 107 | 108 | 110 | 111 | 121 | 124 | 125 | 127 | 136..=138 | 140 => false,
         143 | 145..=148 | 186 | 187 | 191..=196 | 201 | 204 | 221 | 224 | 225 => false,
-        228..=230 | 252 | 262 | 267 | 269..=271 | 287 | 295 | 309 | 315 | 318 => false,
+        228..=230 | 252 | 262 | 267 | 269..=271 | 274 | 287 | 295 | 309 | 315 | 318 => false,
         327 | 332 | 439 | 451 | 457..=459 | 461 | 465 | 468 => false,
         // Epolls that report nothing.
         232 | 281 | 441 => result > 0,
-        // F_GETFD, F_GETFL, F_GETLK and its kin.
-        FCNTL => !matches!(args[1], 1 | 3 | 5 | 36),
+        // F_GETFD, F_GETFL, F_GETLK and its kin, F_GETOWN and its kin, F_GETSIG.
+        FCNTL => !matches!(args[1], 1 | 3 | 5 | 9 | 11 | 16 | 17 | 36),
         // A process's own limits end with it.
         SETRLIMIT => false,
         PRLIMIT64 => args[0] != 0 && args[2] != 0,

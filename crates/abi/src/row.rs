@@ -12,6 +12,10 @@ pub enum Class {
     Input,
     /// Changes the world outside: confirmed by the replicas, then executed by the leader.
     Output,
+    /// Changes an attribute of a process or thread (niceness, capabilities): confirmed as an output and
+    /// executed by the leader. If it succeeds, each follower does the same to the one of its own that the
+    /// id names, if there is one. All get the leader's result.
+    Each,
     /// Creates, replaces, signals or ends processes and threads: hand-written.
     Lifecycle,
     /// Answered with an errno and a message, never executed.
@@ -54,6 +58,13 @@ pub enum Kind {
     Int,
     /// A 32-bit number whose upper register half means nothing (int, flags, mode_t).
     Int32,
+    /// Id of a process or thread as the program knows it; 0 is the caller, and a number below -1 a process
+    /// group (negated). The kernel is given the id of whom it names in the replica that asks.
+    Id,
+    /// An id if argument `.0` has the value `.1`, else a number (a group, a user).
+    IdIf(u8, u32),
+    /// Id of a process group, which is that of the process that has made it.
+    Group,
     /// A file descriptor (32-bit, sign-extended).
     Fd,
     /// An address that names a place in the program's own memory and is not followed
@@ -69,6 +80,11 @@ pub enum Kind {
     In(Len),
     /// Buffer that the kernel writes when the call succeeds; NULL is allowed.
     Out(Len),
+    /// Structure of `.0` bytes that the kernel reads, with an id at byte `.1`.
+    InId(u8, u8),
+    /// struct __user_cap_header_struct: version and id. The kernel writes the version that it knows where
+    /// it does not know the one that is asked for.
+    CapHeader,
     /// Read and, when the call succeeds, written.
     InOut(Len),
     /// Out-buffer that the kernel may write although the call fails (remaining time of
@@ -127,6 +143,8 @@ pub struct Row {
     pub support: Support,
     /// Its arguments, in order; only these are compared.
     pub args: &'static [Arg],
+    /// Its result is the id of a process, thread or group.
+    pub gives_id: bool,
     /// What a user should know; empty when there is nothing.
     pub note: &'static str,
 }

@@ -3,21 +3,28 @@
 //! The rows stand in files by topic; here they are joined, and the compiler checks that every
 //! number of the kernel has exactly one row.
 
-use crate::row::{Command, Row};
+use crate::row::{Command, Kind, Row};
 
-/// Writes a part of the table: number, name, class, support, arguments, note.
+/// Writes a part of the table: number, name, class, support, arguments, `-> Id` where the result is one, note.
 macro_rules! rows {
     ($vis:vis $part:ident: $($nr:literal $name:ident $class:ident $support:ident
-        ($($arg:ident: $kind:expr),*) $($note:literal)?;)*) => {
+        ($($arg:ident: $kind:expr),*) $(-> $result:ident)? $($note:literal)?;)*) => {
         $vis const $part: &[Row] = &[$(Row {
             nr: $nr,
             name: stringify!($name),
             class: $crate::row::Class::$class,
             support: $crate::row::Support::$support,
             args: &[$($crate::row::Arg { name: stringify!($arg), kind: $kind }),*],
+            gives_id: $crate::table::is_id(&[$(stringify!($result))?]),
             note: concat!($($note)?),
         }),*];
     };
+}
+
+/// Does the row say that the result is an id? It says nothing else of results.
+const fn is_id(said: &[&str]) -> bool {
+    assert!(said.is_empty() || matches!(said[0].as_bytes(), b"Id"));
+    !said.is_empty()
 }
 
 /// Writes a part of the table whose calls are refused: number, name, errno, remedy.
@@ -29,6 +36,7 @@ macro_rules! refused {
             class: $crate::row::Class::Refused,
             support: $crate::row::Support::Refused($errno),
             args: &[],
+            gives_id: false,
             note: $note,
         }),*];
     };
@@ -227,4 +235,22 @@ pub fn command(nr: u64, value: u64) -> Option<&'static Command> {
         .binary_search_by_key(&value, |command| command.value)
         .ok()?;
     Some(&table.commands[index])
+}
+
+/// The argument of call `nr` that carries its command.
+pub fn command_of(nr: u64, args: &[u64; 6]) -> u64 {
+    sub_table(nr).map_or(0, |table| args[table.arg as usize])
+}
+
+/// The kind of argument `i`, with commands of multiplexed calls resolved.
+#[inline(always)]
+pub fn kind_of(row: &Row, i: usize, args: &[u64; 6]) -> Kind {
+    match row.args[i].kind {
+        Kind::ByCommand => by_command(row.nr.into(), args),
+        kind => kind,
+    }
+}
+
+fn by_command(nr: u64, args: &[u64; 6]) -> Kind {
+    command(nr, command_of(nr, args)).map_or(Kind::Int, |c| c.kind)
 }

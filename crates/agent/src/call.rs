@@ -9,6 +9,7 @@ use crate::log::{
     acknowledge, append, confirmed, first as first_word, get, is_end, publish, remember, word_at,
 };
 use crate::marshal::{self, Before, Received};
+use crate::proc_files;
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_anew, is_to_lead, leads, private};
@@ -20,8 +21,8 @@ use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, verify, wait, why};
 use geryon_abi::outcome::{self, NOTHING, is_plausible};
-use geryon_abi::record::{kind, kind_of, word};
-use geryon_abi::row::{Class, Row};
+use geryon_abi::record::{kind, kind_of, short_of, word};
+use geryon_abi::row::{Class, Kind, Row};
 
 mod reading;
 pub mod writing;
@@ -76,17 +77,30 @@ pub fn output(frame: &mut Frame, row: &Row) {
     }
     let before = marshal::before(row, &args);
     let spoilt = crate::sabotage::unchecked(row, &args);
+    let target = proc_files::target(row, &args);
+    let is_given = b.given.load(Ordering::Relaxed) != 0;
     let result = execute(row, args, CONFIRMED, &before);
     crate::sabotage::flip_back(spoilt);
+    if let Some(target) = target.filter(|_| result >= 0) {
+        if is_given {
+            target.repeat(row, &args, result);
+        }
+        append(b, target.words(row.nr));
+    }
     complete(b, frame, row, kind::END, None, result, &before);
 }
 
 /// Follower: the first word of the end of a call that was confirmed. None when this replica leads by
 /// now, and is to make the call.
-pub fn expect_end(b: Here, frame: &Frame, nr: u16) -> Option<u64> {
+pub fn expect_end(mut b: Here, frame: &Frame, nr: u16) -> Option<u64> {
     loop {
         intend_call(b, nr, CONFIRMED);
-        let first = first_word(b)?;
+        let mut first = first_word(b)?;
+        b.proc_file = 0;
+        if kind_of(first) == kind::VALUE && short_of(first) == nr {
+            (b.proc_file, b.proc_offset) = (first, get(b));
+            first = get(b);
+        }
         remember(b, first);
         let ours = event::call(kind::END, nr, 0, &frame.args());
         if compare::same_kind(b.pos - 1, first, ours[0], ours) {
@@ -190,9 +204,10 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if serial {
             crate::serial::acquire(b);
         }
+        ids::repeat(row, &args, result);
         return result;
     }
-    if closes(nr) && private().file_maps != 0 && private().replicas > 1 {
+    if closes(nr) && private().file_maps.get() != 0 && private().replicas > 1 {
         // Only here, where it is certain that this replica makes the call: its thread may have come
         // to it as a follower's.
         crate::memory::outdate_sleepers();
@@ -206,11 +221,13 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     if never_blocks(nr, &args) {
         check_told(row, &args, &shown);
         let mut result = real_in_flight(number_of(row), &args, true);
-        if blames_its_caller(result) {
+        if blames_its_caller(row, result) {
             take_off(b, row.nr, digest);
             check_told(row, &args, &shown);
             result = real_in_flight(number_of(row), &args, true);
         }
+        ids::give_back(row, &shown, &args);
+        result = ids::rewritten(row, &shown, result);
         return ids::shown(row, result);
     }
     loop {
@@ -244,7 +261,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             check_told(row, &now, &shown);
         }
         let mut result = real_blocking_taken_off(number_of(row), &now, checked);
-        if blames_its_caller(result) {
+        if blames_its_caller(row, result) {
             take_off(b, row.nr, digest);
             if room.is_none() {
                 check_told(row, &now, &shown);
@@ -252,6 +269,8 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             result = real_blocking_taken_off(number_of(row), &now, checked);
         }
         b = block_anew();
+        ids::give_back(row, &shown, &now);
+        result = ids::rewritten(row, &shown, result);
         if room.is_some() || writing::was_halted(b) {
             result = writing::complete(b, row, &args, checked, result);
         }
@@ -260,7 +279,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             check_written(b, row, &shown, result);
         }
         // (Beside other threads, what is small may change at any time by the program's own doing.)
-        let is_alone = serial || private().multi == 0;
+        let is_alone = serial || private().multi.get() == 0;
         if is_alone || reading.is_some() {
             b.flight_written = marshal::noted(b, row, &shown, result, before);
         }
@@ -337,13 +356,15 @@ const MADE_ANEW: i64 = -513;
 /// Does this result say that the call, or what it was given, is none? It has done nothing then, and is
 /// made once more, with everything taken from memory again: what was wrong may have been a register of
 /// this replica. What comes of that counts, be it a signal's interruption.
-fn blames_its_caller(result: i64) -> bool {
+/// (A header of capabilities has been changed by the answer.)
+fn blames_its_caller(row: &Row, result: i64) -> bool {
     const EBADF: i64 = -9;
     const EFAULT: i64 = -14;
     const EINVAL: i64 = -22;
     const ENOSYS: i64 = -38;
     const ENOTSOCK: i64 = -88;
     matches!(result, EBADF | EFAULT | EINVAL | ENOSYS | ENOTSOCK)
+        && row.args.iter().all(|a| a.kind != Kind::CapHeader)
 }
 
 /// Leader, behind a large write to a file: a bit that flipped in its buffer while the kernel copied that
@@ -473,6 +494,7 @@ pub fn complete(
             broken();
         }
         undo::note(b, k, row, &frame.args(), digest, shown);
+        proc_files::opened(k, row, &frame.args(), shown);
     }
     // The signal's words belong to the record.
     if detail & after::SIGNAL == 0 {
@@ -484,7 +506,7 @@ pub fn complete(
 
 /// Leader: is the log's last word the result that the gate has noted? A register has held it since.
 fn is_as_noted(b: Here, row: &Row) -> bool {
-    let is_kernels = row.class != Class::Lifecycle && !ids::is_shown(row);
+    let is_kernels = row.class != Class::Lifecycle && !row.gives_id;
     !is_kernels || outcome::noted(b.flight_result) == Ok(Some(word_at(b, b.pos - 1) as i64))
 }
 
@@ -524,6 +546,10 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
         }
     }
     crate::log::verified(b);
+    if detail & after::RESTART == 0 {
+        ids::repeat(row, &frame.args(), result);
+        proc_files::repeat(b, kind_of(first), row, &frame.args(), result);
+    }
     settle(b, frame, row, result, detail);
     true
 }
@@ -548,6 +574,7 @@ fn settle(mut b: Here, frame: &mut Frame, row: &Row, result: i64, detail: u8) {
     } else {
         frame.rax = result as u64;
         crate::timer::was_made(b, row.nr, &frame.args(), result);
+        crate::settings::were_set(b, row.nr, result);
     }
     if detail & after::SIGNAL != 0 {
         raise::deliver_now(b, frame);

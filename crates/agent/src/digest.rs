@@ -61,7 +61,10 @@ mod tests {
     #[test]
     fn every_single_bit_matters() {
         // XXH3 has a way of its own for each of these lengths.
-        for len in [3, 8, 16, 101, 201, 1200] {
+        let lengths = [3, 8, 16, 101, 201, 1200];
+        // (An interpreter takes minutes for the long ones.)
+        let lengths = &lengths[..if cfg!(miri) { 3 } else { 6 }];
+        for len in lengths.iter().copied() {
             let mut bytes = [0x5au8; 1200];
             let data = &mut bytes[..len];
             let clean = of(data);

@@ -3,14 +3,16 @@
 use crate::gate::real;
 use crate::state::leads;
 use crate::stop::{broken, refused};
-use crate::{call, marshal, memory, process, raise, thread};
+use crate::{call, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
+use geryon_abi::layout::{failed, rpc as number};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
 
 const ENOSYS: i64 = -38;
 const EINVAL: i64 = -22;
+const PR_SET_NAME: u32 = 15;
 
 /// Numbers of the calls that are treated by hand.
 pub mod nr {
@@ -36,8 +38,11 @@ pub mod nr {
     pub const KILL: u64 = 62;
     pub const PRCTL: u64 = 157;
     pub const ARCH_PRCTL: u64 = 158;
+    pub const SETRLIMIT: u64 = 160;
+    pub const CHROOT: u64 = 161;
     pub const TKILL: u64 = 200;
     pub const FUTEX: u64 = 202;
+    pub const SCHED_SETAFFINITY: u64 = 203;
     pub const SET_TID_ADDRESS: u64 = 218;
     pub const TIMER_CREATE: u64 = 222;
     pub const TIMER_SETTIME: u64 = 223;
@@ -49,6 +54,7 @@ pub mod nr {
     pub const WAITID: u64 = 247;
     pub const OPENAT: u64 = 257;
     pub const DUP3: u64 = 292;
+    pub const PRLIMIT64: u64 = 302;
     pub const EXECVEAT: u64 = 322;
     pub const CLONE3: u64 = 435;
     pub const CLOSE_RANGE: u64 = 436;
@@ -91,7 +97,7 @@ fn is_own_affair(number: u64, args: &[u64; 6]) -> bool {
         || table::row(number).is_none_or(|row| match row.class {
             Class::Local | Class::Memory => true,
             Class::Input => !changes(row, args, 1),
-            Class::Output | Class::Lifecycle | Class::Refused => false,
+            Class::Output | Class::Each | Class::Lifecycle | Class::Refused => false,
         })
 }
 
@@ -120,6 +126,21 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::ALARM | nr::SETITIMER | nr::TIMER_CREATE | nr::TIMER_SETTIME | nr::TIMER_DELETE => {
             crate::timing::set(frame, row);
         }
+        nr::SETRLIMIT | nr::PRLIMIT64 | nr::SCHED_SETAFFINITY => {
+            crate::settings::ask(&frame.args(), row);
+            call::input(frame, row);
+        }
+        nr::PRCTL if crate::dumpable::prctl(frame) => {}
+        nr::TGKILL if changes_ids_of_threads(frame) => {
+            crate::gate::rpc(number::FAILED, failed::IDS_OF_THREADS, 0, 0);
+            by_class(frame, row);
+        }
+        nr::CHROOT => {
+            by_class(frame, row);
+            if frame.rax == 0 && !leads() && crate::state::private().shares_files.get() == 0 {
+                crate::files::follow_root();
+            }
+        }
         nr::ARCH_PRCTL => arch_prctl(frame),
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
@@ -141,7 +162,7 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         .iter()
         .any(|a| a.kind == geryon_abi::row::Kind::ByCommand)
     {
-        let value = marshal::command_of(row.nr as u64, &args);
+        let value = table::command_of(row.nr as u64, &args);
         match table::command(row.nr as u64, value) {
             Some(c) => class = c.class,
             None => {
@@ -152,14 +173,28 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         }
     }
     match class {
-        Class::Local | Class::Memory => frame.rax = real(row.nr as u64, args) as u64,
+        Class::Local | Class::Memory => {
+            frame.rax = real(row.nr as u64, args) as u64;
+            if row.nr as u64 == nr::PRCTL && args[0] as u32 == PR_SET_NAME {
+                crate::proc_files::named_by_itself();
+            }
+        }
         Class::Input => call::input(frame, row),
-        Class::Output | Class::Lifecycle => call::output(frame, row),
+        Class::Output | Class::Each | Class::Lifecycle => call::output(frame, row),
         Class::Refused => {
-            refused(row.nr as u64, marshal::command_of(row.nr as u64, &args));
+            refused(row.nr as u64, table::command_of(row.nr as u64, &args));
             frame.rax = EINVAL as u64;
         }
     }
+}
+
+/// Is this glibc's signal to a thread that is to change its user or group, too? What it does around that in words
+/// of the thread's own depends on what each thread waits in, and in a follower a hooked function does not wait
+/// as its original does.
+fn changes_ids_of_threads(frame: &Frame) -> bool {
+    const SIGSETXID: u64 = 33;
+    let p = crate::state::private();
+    frame.rdx as u32 as u64 == SIGSETXID && p.serial == 0 && p.replicas > 1
 }
 
 /// Opening changes nothing outside unless it writes, creates or truncates.

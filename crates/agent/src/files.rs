@@ -2,25 +2,26 @@
 //! Who takes over fetches them.
 
 use crate::gate::{real, rpc};
+use crate::passage::Passage;
 use crate::state::{block, block_anew, private};
-use geryon_abi::layout::{rpc as number, vforked, why};
+use geryon_abi::layout::{enclosed, failed, rpc as number, vforked, why};
 
 const NR_CLOSE: u64 = 3;
 const NR_FCNTL: u64 = 72;
-const NR_CHDIR: u64 = 80;
+const NR_FCHDIR: u64 = 81;
+const NR_CHROOT: u64 = 161;
 const NR_DUP3: u64 = 292;
-const NR_PIDFD_OPEN: u64 = 434;
-const NR_PIDFD_GETFD: u64 = 438;
 const NR_UMASK: u64 = 95;
 const CLOSE_ON_EXEC: u64 = 1 << 32;
 /// Words before the list of descriptors.
 const FIRST: usize = 3;
 const O_CLOEXEC: u64 = 0o2_000_000;
+const EPERM: i64 = -1;
 
 /// New leader: take over the former one's descriptors under the same numbers, unless its table is
 /// shared.
 pub fn inherit() {
-    if private().shares_files == 0 {
+    if private().shares_files.get() == 0 {
         fetch_all();
     }
 }
@@ -42,11 +43,16 @@ fn fetch_own() {
 }
 
 fn fetch_all() {
+    if private().common.get() != 0 {
+        rpc(number::FAILED, failed::COMMON, 0, 0);
+        lost(EPERM);
+    }
     let mut list = [0u64; 128];
+    let mut passage = Passage::open().unwrap_or_else(|e| lost(e));
     let mut first = 0;
-    let mut pidfd = -1i64;
     loop {
-        // The first word names the process, the second the highest descriptor, the third its umask.
+        // The first word is the highest descriptor, the second its umask, the third says whether its root is
+        // another one.
         let n = rpc(
             number::DESCRIPTORS,
             list.as_mut_ptr() as u64,
@@ -60,43 +66,58 @@ fn fetch_all() {
             break;
         }
         let skip = if first == 0 {
-            real(NR_UMASK, [list[2], 0, 0, 0, 0, 0]);
-            let entered = real(NR_CHDIR, [cwd_of(list[0]).as_ptr() as u64, 0, 0, 0, 0, 0]);
-            if entered < 0 {
-                lost(entered);
+            real(NR_UMASK, [list[1], 0, 0, 0, 0, 0]);
+            if list[2] != 0
+                && let Err(error) = enter_root(&passage, enclosed::FORMERS)
+            {
+                rpc(number::FAILED, failed::ROOT, error as u64, 0);
+                lost(error);
             }
-            pidfd = beyond(real(NR_PIDFD_OPEN, [list[0], 0, 0, 0, 0, 0]), list[1]);
-            if pidfd < 0 {
-                lost(pidfd);
-            }
+            enter_directory(&passage);
+            // One more than where a descriptor comes before it has its number.
+            passage.beyond(list[0] + 1).unwrap_or_else(|e| lost(e));
             FIRST
         } else {
             0
         };
         for word in list.iter().take(n as usize).skip(skip) {
-            fetch(pidfd as u64, *word);
+            fetch(&passage, *word);
         }
         first += n as u64;
     }
-    if pidfd >= 0 {
-        real(NR_CLOSE, [pidfd as u64, 0, 0, 0, 0, 0]);
+    passage.close();
+}
+
+/// Behind a chroot: a follower with a directory of its own changes its root as well, while it may. (If it cannot,
+/// that is said when it has to lead.)
+pub fn follow_root() {
+    if let Ok(passage) = Passage::open() {
+        let _ = enter_root(&passage, enclosed::LEADERS);
+        passage.close();
     }
 }
 
-/// The kernel's link to a process's working directory, also to one that was removed.
-fn cwd_of(pid: u64) -> [u8; 32] {
-    const BEFORE: &[u8] = b"/proc/";
-    const BEHIND: &[u8] = b"/cwd";
-    let mut path = [0; 32];
-    path[..BEFORE.len()].copy_from_slice(BEFORE);
-    let digits = pid.checked_ilog10().unwrap_or(0) as usize + 1;
-    let mut rest = pid;
-    for digit in path[BEFORE.len()..][..digits].iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
-        rest /= 10;
+/// Another process's root becomes this one's, and its working directory.
+fn enter_root(passage: &Passage, whose: u64) -> Result<(), i64> {
+    let fd = passage.fetch(u64::from(enclosed::ROOT), whose)?;
+    let mut done = real(NR_FCHDIR, [fd, 0, 0, 0, 0, 0]);
+    if done == 0 {
+        done = real(NR_CHROOT, [c".".as_ptr() as u64, 0, 0, 0, 0, 0]);
     }
-    path[BEFORE.len() + digits..][..BEHIND.len()].copy_from_slice(BEHIND);
-    path
+    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
+    if done < 0 { Err(done) } else { Ok(()) }
+}
+
+/// The former leader's working directory, also one that was removed.
+fn enter_directory(passage: &Passage) {
+    let directory = u64::from(enclosed::DIRECTORY);
+    let got = passage.fetch(directory, enclosed::FORMERS);
+    let fd = got.unwrap_or_else(|e| lost(e));
+    let entered = real(NR_FCHDIR, [fd, 0, 0, 0, 0, 0]);
+    if entered < 0 {
+        lost(entered);
+    }
+    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
 }
 
 /// Without its descriptors nobody can lead.
@@ -105,42 +126,17 @@ fn lost(error: i64) -> ! {
     crate::diverge::diverged_for_good(why::LOCAL, b.pos, [0, error as u64, 0, 0, 0, 0, 0, 0])
 }
 
-/// The descriptor under a number that none of those to come has.
-fn beyond(fd: i64, highest: u64) -> i64 {
-    const F_DUPFD_CLOEXEC: u64 = 1030;
-    if fd < 0 {
-        return fd;
-    }
-    let moved = real(NR_FCNTL, [fd as u64, F_DUPFD_CLOEXEC, highest + 2, 0, 0, 0]);
-    real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
-    moved
-}
-
 /// They come in ascending order: the lowest free number is never above the one wanted.
-fn fetch(pidfd: u64, word: u64) {
+fn fetch(passage: &Passage, word: u64) {
     const F_SETFD: u64 = 2;
     let (to, stays) = (word as u32 as u64, word & CLOSE_ON_EXEC == 0);
-    let got = real(NR_PIDFD_GETFD, [pidfd, to, 0, 0, 0, 0]);
-    if got < 0 {
-        lost(got);
-    }
-    if got as u64 != to {
+    let got = passage.fetch(to, enclosed::FORMERS);
+    let got = got.unwrap_or_else(|e| lost(e));
+    if got != to {
         let flags = if stays { 0 } else { O_CLOEXEC };
-        real(NR_DUP3, [got as u64, to, flags, 0, 0, 0]);
-        real(NR_CLOSE, [got as u64, 0, 0, 0, 0, 0]);
+        real(NR_DUP3, [got, to, flags, 0, 0, 0]);
+        real(NR_CLOSE, [got, 0, 0, 0, 0, 0]);
     } else if stays {
         real(NR_FCNTL, [to, F_SETFD, 0, 0, 0, 0]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_is_named_by_its_process() {
-        assert!(cwd_of(4_194_303).starts_with(b"/proc/4194303/cwd\0"));
-        assert!(cwd_of(10).starts_with(b"/proc/10/cwd\0"));
-        assert!(cwd_of(7).starts_with(b"/proc/7/cwd\0"));
     }
 }

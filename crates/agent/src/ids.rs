@@ -1,37 +1,26 @@
-//! Process and thread ids after a replica has taken over: the program goes on with the ids that it
-//! was told, which were those of a leader that is gone; the kernel is given those that name the same
-//! processes and threads now.
+//! Process and thread ids. The program knows those of its first leader; the kernel calls the processes and
+//! threads of each other replica by other names, also of one that has taken over. Here stands who is who;
+//! `args` gives the kernel a call's arguments, `path` paths below /proc.
 
-use crate::gate::rpc;
+pub mod args;
+pub mod path;
+
+use crate::gate::{real, rpc};
 use crate::state::{block, block_at, header, private};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MAX_THREADS, rpc as number, vforked, who};
-use geryon_abi::row::Row;
+use geryon_abi::row::{Class, Row};
 
 const GETPID: u16 = 39;
 const GETPPID: u16 = 110;
 const GETTID: u16 = 186;
 const SET_TID_ADDRESS: u16 = 218;
-const TIMER_CREATE: u16 = 222;
 const SIGKILL: u64 = 9;
 
 /// Has any process of the run been taken over by another replica?
 #[inline(always)]
-fn differ() -> bool {
+pub fn differ() -> bool {
     header().taken_over.load(Ordering::Relaxed) != 0
-}
-
-/// The arguments that are ids, as a mask.
-fn ids_of(nr: u16, args: &[u64; 6]) -> u32 {
-    match nr {
-        // kill, tkill, rt_sigqueueinfo, setpgid, getpgid, getsid, sched_*, prlimit64, pidfd_open
-        62 | 200 | 129 | 109 | 121 | 124 | 143 | 145 | 148 | 203 | 204 | 302 | 315 | 434 => 1,
-        // tgkill, rt_tgsigqueueinfo
-        234 | 297 => 0b11,
-        // getpriority of a process
-        140 if args[0] == 0 => 0b10,
-        _ => 0,
-    }
 }
 
 /// Leader: the arguments for the kernel. Announces what ends another process by force: the monitor
@@ -42,29 +31,66 @@ pub fn translated(row: &Row, args: [u64; 6]) -> [u64; 6] {
     if sends {
         announce_kill(row.nr, &args);
     }
-    if differ() { translate(row, args) } else { args }
+    if are_ids_in(row) {
+        translate(row, args)
+    } else {
+        args
+    }
 }
 
 /// May the kernel be given other arguments than the program has given?
+#[inline(always)]
 pub fn are_ids_in(row: &Row) -> bool {
-    differ() && (ids_of(row.nr, &[0; 6]) != 0 || row.nr == TIMER_CREATE)
+    differ() && args::has_ids(row)
+}
+
+/// Leader, behind a call that may have been given a copy of a structure.
+#[inline(always)]
+pub fn give_back(row: &Row, shown: &[u64; 6], given: &[u64; 6]) {
+    if are_ids_in(row) {
+        args::give_back(row, shown, given);
+    }
+}
+
+/// Leader, behind a call that may have written ids: the program is to see those that it knows. The result,
+/// which the gate has noted, may be another then.
+#[inline(always)]
+pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
+    if result > 0 && are_ids_in(row) {
+        rewrite(row, args, result)
+    } else {
+        result
+    }
 }
 
 #[cold]
-fn translate(row: &Row, mut args: [u64; 6]) -> [u64; 6] {
-    let mask = ids_of(row.nr, &args);
-    for (i, a) in args.iter_mut().enumerate() {
-        let id = *a as u32 as i32;
-        if mask & (1 << i) != 0 && id > 0 {
-            *a = own(id as u32) as u64;
-        }
+fn rewrite(row: &Row, args: &[u64; 6], result: i64) -> i64 {
+    let new = path::shown_link(row, args, result, shown_as).unwrap_or(result);
+    if new != result {
+        block().flight_result = [new as u64; 2];
     }
-    if row.nr == TIMER_CREATE && args[1] != 0 {
-        let mut b = block();
-        b.sigevent[2] = thread_of(&b.sigevent);
-        args[1] = (&raw const b.sigevent) as u64;
+    new
+}
+
+#[cold]
+fn translate(row: &Row, args: [u64; 6]) -> [u64; 6] {
+    args::with(row, &args, &mut block(), |id| Some(own(id))).unwrap_or(args)
+}
+
+/// Follower: the leader has changed an attribute of a process or thread. The one that the id names here, if
+/// there is one, gets it, too. (It may have ended here and not in the leader: then it needs none.)
+#[inline(always)]
+pub fn repeat(row: &Row, args: &[u64; 6], result: i64) {
+    if row.class == Class::Each && result >= 0 {
+        repeat_here(row, args);
     }
-    args
+}
+
+#[cold]
+fn repeat_here(row: &Row, args: &[u64; 6]) {
+    if let Some(args) = args::with(row, args, &mut block(), mine) {
+        real(row.nr as u64, args);
+    }
 }
 
 /// The third word of a struct sigevent: the thread that is to be signalled, if one is named.
@@ -76,19 +102,50 @@ pub fn thread_of(event: &[u64]) -> u64 {
     }
 }
 
-/// Which process or thread the id that the program knows names now.
+/// Which process or thread of the leading replica the id that the program knows names now.
 pub fn own(id: u32) -> u32 {
-    if id == private().shown_pid {
-        return private().own_pid;
+    here(id).unwrap_or_else(|| rpc(number::WHO, id as u64, who::OWN, 0) as u32)
+}
+
+/// Which one of this replica it names, if any.
+pub fn mine(id: u32) -> Option<u32> {
+    let mine = here(id).or_else(|| crate::children::called(id));
+    mine.or_else(|| match rpc(number::WHO, id as u64, who::MINE, 0) as u32 {
+        0 => None,
+        mine => Some(mine),
+    })
+}
+
+/// Which one of this process.
+fn here(id: u32) -> Option<u32> {
+    if id == private().shown_pid.get() {
+        return Some(private().own_pid.get());
     }
-    let named = |s: &usize| {
-        let b = block_at(*s);
-        b.this != 0 && b.free.load(Ordering::Acquire) == 0 && b.shown_tid == id
-    };
-    if let Some(s) = (0..MAX_THREADS).find(named) {
-        return block_at(s).own_tid;
+    slot_of(id).map(|slot| block_at(slot).own_tid)
+}
+
+/// The slot of this process's thread that the program calls so.
+pub fn slot_of(id: u32) -> Option<usize> {
+    living(|b| b.shown_tid == id)
+}
+
+/// What the program calls a process or thread that the kernel of this replica calls so.
+pub fn shown_as(own: u32) -> u32 {
+    if own == private().own_pid.get() {
+        return private().shown_pid.get();
     }
-    rpc(number::WHO, id as u64, who::OWN, 0) as u32
+    match living(|b| b.own_tid == own) {
+        Some(slot) => block_at(slot).shown_tid,
+        None => rpc(number::WHO, own as u64, who::SHOWN, 0) as u32,
+    }
+}
+
+/// The slot of the living thread of which that is true.
+fn living(is: impl Fn(&geryon_abi::layout::Block) -> bool) -> Option<usize> {
+    (0..MAX_THREADS).find(|slot| {
+        let b = block_at(*slot);
+        b.this != 0 && b.free.load(Ordering::Acquire) == 0 && is(&b)
+    })
 }
 
 /// Leader: the result as the program knows it.
@@ -101,24 +158,20 @@ pub fn shown(row: &Row, result: i64) -> i64 {
     }
 }
 
-/// Are this call's results shown translated?
-pub fn is_shown(row: &Row) -> bool {
-    matches!(row.nr, GETPID | GETTID | SET_TID_ADDRESS | GETPPID)
-}
-
 #[cold]
 fn show(row: &Row, result: i64) -> i64 {
     // A vfork's child is a process of its own, in its parent's memory.
     let guest = block().vforked != vforked::NOT;
     match row.nr {
         GETPID if guest => block().shown_tid as i64,
-        GETPPID if guest => private().shown_pid as i64,
-        GETPID => private().shown_pid as i64,
+        GETPPID if guest => private().shown_pid.get() as i64,
+        GETPID => private().shown_pid.get() as i64,
         GETTID | SET_TID_ADDRESS => block().shown_tid as i64,
         GETPPID => match rpc(number::WHO, 0, who::PARENT, 0) {
             0 => result,
             parent => parent,
         },
+        _ if row.gives_id => i64::from(shown_as(result as u32)),
         _ => result,
     }
 }

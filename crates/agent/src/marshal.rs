@@ -9,9 +9,6 @@ pub use ingoing::digest;
 pub use outgoing::{Before, before};
 pub use transfer::{Received, inherit, noted, receive, send, send_again, written};
 
-use geryon_abi::row::{Kind, Row};
-use geryon_abi::table;
-
 const IOVEC_MAX: u64 = 1024;
 
 /// Read a word of application memory.
@@ -36,28 +33,6 @@ unsafe fn bytes(address: u64, len: u64) -> &'static [u8] {
     }
     // SAFETY: the caller's promise, for all `len` bytes; the slice is not kept.
     unsafe { core::slice::from_raw_parts(address as *const u8, len as usize) }
-}
-
-/// The kind of argument `i`, with commands of multiplexed calls resolved.
-#[inline(always)]
-fn kind_of(row: &Row, i: usize, args: &[u64; 6]) -> Kind {
-    let kind = row.args[i].kind;
-    if let Kind::ByCommand = kind {
-        return table::command(row.nr as u64, command_of(row.nr as u64, args))
-            .map_or(Kind::Int, |c| c.kind);
-    }
-    kind
-}
-
-/// The argument that carries the command of a multiplexed call.
-pub fn command_of(nr: u64, args: &[u64; 6]) -> u64 {
-    match nr {
-        // prctl, arch_prctl
-        157 | 158 => args[0],
-        // semctl
-        66 => args[2],
-        _ => args[1],
-    }
 }
 
 fn fdset_bytes(bits: u64) -> u64 {

@@ -8,6 +8,7 @@ use crate::diverge::diverged_for_good;
 use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{append, publish, remember, word_at};
 use crate::marshal;
+use crate::passage::Passage;
 use crate::raise;
 use crate::state::{Here, block, header, leads, private};
 use crate::stop::{broken, refused};
@@ -16,7 +17,7 @@ use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    INJECTED_ENV, MAX_REPLICAS, outdated, rpc as number, touches_reserved, wait, why,
+    INJECTED_ENV, MAX_REPLICAS, enclosed, outdated, rpc as number, touches_reserved, wait, why,
 };
 use geryon_abi::outcome;
 use geryon_abi::record::{kind, low_of, word};
@@ -26,8 +27,6 @@ const NR_MMAP: u64 = 9;
 const NR_BRK: u64 = 12;
 const NR_MREMAP: u64 = 25;
 const NR_CLOSE: u64 = 3;
-const NR_PIDFD_OPEN: u64 = 434;
-const NR_PIDFD_GETFD: u64 = 438;
 const MAP_SHARED: u64 = 1;
 const MAP_TYPE: u64 = 0xf;
 const MAP_FIXED: u64 = 0x10;
@@ -51,7 +50,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         frame.rax = EINVAL as u64;
         return;
     }
-    if nr == NR_BRK && private().env_injected != 0 {
+    if nr == NR_BRK && private().env_injected.get() != 0 {
         remove_injected_env();
     }
     let followed = if leads() {
@@ -101,7 +100,8 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     let result = in_log;
     remember(b, first);
     if uses_file(nr, &args) {
-        private().file_maps += 1;
+        let maps = &private().file_maps;
+        maps.set(maps.get() + 1);
     }
     publish(b);
     point!(MemoryUnticked);
@@ -152,7 +152,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
         }
         if uses_file(nr, &args) {
             b.publishing.store(1, Ordering::SeqCst);
-            let done = &header().open.file_maps[private().replica as usize];
+            let done = &header().open.file_maps[private().replica.get() as usize];
             done.fetch_add(1, Ordering::SeqCst);
             b.publishing.store(0, Ordering::SeqCst);
             crate::wait::wake_at(done as *const _ as u64, true);
@@ -198,7 +198,7 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64) -> i64 {
             a[0] = result as u64;
             a[3] = (a[3] & !MAP_FIXED_NOREPLACE) | MAP_FIXED;
             let file = uses_file(nr, &a);
-            if file && private().shares_files == 0 {
+            if file && private().shares_files.get() == 0 {
                 let fd = fetch(a[4]);
                 if fd < 0 {
                     return fd;
@@ -218,32 +218,34 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64) -> i64 {
     }
 }
 
-/// The leader's descriptor `fd`, as a descriptor of this process.
+/// The leader's descriptor `fd`, as a descriptor of this process. The monitor fetches it: this process may
+/// have no right to.
 fn fetch(fd: u64) -> i64 {
-    let leader = header().open.leader_pid.load(Ordering::Acquire) as u64;
-    let pidfd = real(NR_PIDFD_OPEN, [leader, 0, 0, 0, 0, 0]);
-    if pidfd < 0 {
-        return pidfd;
-    }
-    let own = point!(
-        FetchFails,
-        real(NR_PIDFD_GETFD, [pidfd as u64, fd, 0, 0, 0, 0])
-    );
-    real(NR_CLOSE, [pidfd as u64, 0, 0, 0, 0, 0]);
-    own
+    let fetched = Passage::open().and_then(|p| {
+        let got = p.fetch(fd, enclosed::LEADERS);
+        p.close();
+        got
+    });
+    point!(FetchFails, fetched.map_or_else(|e| e, |fd| fd as i64))
 }
 
 /// Leader: before a descriptor goes away, let the followers have mapped what they have to.
 pub fn await_file_maps() {
-    let issued = private().file_maps;
+    let issued = private().file_maps.get();
     let mut patience = Patience::new();
     loop {
         // Those that are being made have still to fetch what they replay, too.
-        let mask = crate::log::readers() & !crate::log::sleepers();
+        let readers = crate::log::readers(block());
+        let mask = readers & !crate::log::sleepers(block());
         let late = (0..MAX_REPLICAS).find(|i| {
             mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
         });
-        let Some(i) = late else { break };
+        let Some(i) = late else {
+            if crate::log::are_all(block(), readers) {
+                break;
+            }
+            continue;
+        };
         announce(wait::MAPS, i as u64, issued);
         if patience.spend() {
             let word = &header().open.file_maps[i];
@@ -259,8 +261,8 @@ pub fn await_file_maps() {
 /// Leader: before a descriptor goes away that a sleeping replica would have to map when it wakes up:
 /// there have to be younger ones.
 pub fn outdate_sleepers() {
-    let mask = crate::log::sleepers();
-    let issued = private().file_maps;
+    let mask = crate::log::sleepers(block());
+    let issued = private().file_maps.get();
     let late = |i: &usize| {
         mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
     };
@@ -275,8 +277,8 @@ fn remove_injected_env() {
     const AT_IGNORE: u64 = 1;
     let p = private();
     let envp = p.envp as *mut u64;
-    let count = p.env_injected as usize;
-    p.env_injected = 0;
+    let count = p.env_injected.get() as usize;
+    p.env_injected.set(0);
     // SAFETY: the monitor put `count` strings at the end of the array that starts at `envp`
     // on this process's initial stack; the program's code has not run yet.
     unsafe {

@@ -4,6 +4,9 @@
 /// holds in the source, for the compiler must not move anything past it.
 macro_rules! point {
     ($id:ident) => {
+        point!(number { geryon_abi::point::FaultPoint::$id as u32 })
+    };
+    (number $number:expr) => {
         // SAFETY: a `nop`; as a breakpoint, it is the monitor's.
         unsafe {
             core::arch::asm!(
@@ -12,7 +15,7 @@ macro_rules! point {
                 ".long 771b - .",
                 ".long {id}",
                 ".popsection",
-                id = const geryon_abi::point::FaultPoint::$id as u32,
+                id = const $number,
                 options(nostack, preserves_flags)
             )
         }

@@ -1,6 +1,7 @@
 //! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
 
 use crate::call::{self, begin, complete, finish_for_good, rendezvous};
+use crate::children::{adopt, disown};
 use crate::compare::same_kind;
 use crate::digest::{CONFIRMED, Digest};
 use crate::diverge::{diverged, diverged_for_good};
@@ -9,15 +10,20 @@ use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{get, register_barrier, remember, resume_stream};
 use crate::marshal::{self, Before};
 use crate::memory::await_file_maps;
+use crate::passage::Passage;
 use crate::promotion;
 use crate::raise;
 use crate::state::{Here, block, block_at, header, leads, private};
-use crate::thread::{alone, greet};
+use crate::thread::flags::{
+    CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_FILES, CLONE_FS, CLONE_PARENT_SETTID,
+    CLONE_VFORK, CLONE_VM, traced,
+};
+use crate::thread::{alone, greet, store_tid};
 use crate::wait::{announce, announce_end};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    MAX_CHILDREN, SEGMENT_BASE, SHUT_BYTES, flight, owes, promotion as promotion_state, role,
+    SEGMENT_BASE, SHUT_BYTES, failed, flight, owes, promotion as promotion_state, role,
     rpc as number, segment_bytes, vforked, wait, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
@@ -33,57 +39,12 @@ const NR_WAIT4: u64 = 61;
 const NR_KILL: u64 = 62;
 const NR_EXIT_GROUP: u64 = 231;
 const NR_WAITID: u64 = 247;
-const NR_OPENAT: u64 = 257;
 const NR_CLOSE_RANGE: u64 = 436;
 const SIGCHLD: u64 = 17;
 const SIGKILL: u64 = 9;
-const CLONE_VM: u64 = 0x100;
-const CLONE_VFORK: u64 = 0x4000;
-const CLONE_SETTLS: u64 = 0x8_0000;
-const CLONE_PARENT_SETTID: u64 = 0x10_0000;
-const CLONE_CHILD_SETTID: u64 = 0x100_0000;
 const EAGAIN: i64 = -11;
 const WNOHANG: u64 = 1;
 const WALL: u64 = 0x4000_0000;
-
-/// Children of this process: (id the program sees) << 32 | (own id). Followers only.
-static CHILDREN: [AtomicU64; MAX_CHILDREN] = [const { AtomicU64::new(0) }; MAX_CHILDREN];
-static CHILDREN_HIGH: AtomicU32 = AtomicU32::new(0);
-
-fn adopt(shown: u32, own: u32) {
-    let entry = (shown as u64) << 32 | own as u64;
-    for (i, c) in CHILDREN.iter().enumerate() {
-        if c.compare_exchange(0, entry, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
-            CHILDREN_HIGH.fetch_max(i as u32 + 1, Ordering::AcqRel);
-            return;
-        }
-    }
-}
-
-fn disown(shown: u32) -> Option<u32> {
-    let high = CHILDREN_HIGH.load(Ordering::Acquire) as usize;
-    CHILDREN.iter().take(high).find_map(|c| {
-        let entry = c.load(Ordering::Acquire);
-        (entry != 0 && (entry >> 32) as u32 == shown).then(|| {
-            c.store(0, Ordering::Release);
-            entry as u32
-        })
-    })
-}
-
-/// New leader: tell the monitor which children are still to be waited for. The former leader's kernel may
-/// have given one to a wait that is not in the log.
-pub fn tell_children() {
-    let high = CHILDREN_HIGH.load(Ordering::Acquire) as usize;
-    for child in CHILDREN.iter().take(high) {
-        let shown = child.load(Ordering::Acquire) >> 32;
-        if shown != 0 {
-            rpc(number::UNREAPED, shown, 0, 0);
-        }
-    }
-}
 
 /// vfork, and clone with CLONE_VM | CLONE_VFORK (posix_spawn): the child runs in its parent's
 /// memory, on a slot of its own in the parent's log, until it execs or exits; the parent waits.
@@ -103,13 +64,19 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
         frame.rax = EAGAIN as u64;
         return;
     };
-    let keep = flags & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
     let mut child = *frame;
     if is_clone && args[1] != 0 {
         child.rsp = args[1];
     }
+    // Stored by the child, before the program runs in it: its maker's memory is its own.
+    let tid = |flag, at| if flags & flag != 0 { at } else { 0 };
+    block_at(slot).vfork_tids = [
+        tid(CLONE_PARENT_SETTID, args[2]),
+        tid(CLONE_CHILD_SETTID, args[3]),
+    ];
     // (It may have come to lead since they agreed.)
     let executes = executes || leads();
+    let keep = kept(flags, executes);
     if executes {
         call::take_off(block(), row.nr, CONFIRMED);
     }
@@ -133,26 +100,42 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
-    let sequence = private().forks;
-    private().forks += 1;
-    let keep = flags & !(CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
+    let sequence = private().forks.get();
+    private().forks.set(sequence + 1);
+    let keep = kept(flags, executes);
     if executes {
         call::take_off(block(), row.nr, CONFIRMED);
     }
     // clone has five arguments: the sixth tells the monitor which fork this is.
-    let own = real_in_flight(NR_CLONE, &[keep, 0, 0, args[3], 0, sequence], false);
+    let own = real_in_flight(NR_CLONE, &[keep, 0, 0, args[3], args[4], sequence], false);
     if own == 0 {
         child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
         return;
     }
     parent(frame, row, executes, own, Birth::Fork);
     if flags & CLONE_PARENT_SETTID != 0 && (frame.rax as i64) > 0 && row.nr as u64 == NR_CLONE {
-        let (at, tid) = (args[2], frame.rax as u32);
-        crate::gate::guarded(|| {
-            // SAFETY: inside `guarded`.
-            unsafe { (at as *mut u32).write(tid) }
-        });
+        store_tid(args[2], frame.rax as u32);
     }
+}
+
+/// What the kernel is asked for. Ids are those that the program sees: they are stored here. A follower's child
+/// has none of the program's descriptors, which it would close in its parent if they were shared. (And in a
+/// process whose descriptors and directory are its own, what its leader's child shares with it a follower
+/// could not share, should it lead.)
+fn kept(flags: u64, executes: bool) -> u64 {
+    let p = private();
+    let keep = traced(flags) & !(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID);
+    let shares = flags & CLONE_FILES
+        | if p.shares_files.get() == 0 {
+            flags & CLONE_FS
+        } else {
+            0
+        };
+    if executes || shares == 0 {
+        return keep;
+    }
+    p.common.set(1);
+    keep & !shares
 }
 
 /// What a child was born by.
@@ -221,10 +204,46 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
     }
 }
 
-/// This process, and with it its replica, is lost. It must not exit: that would be the program's.
-fn die() {
+/// This process, and with it its replica, is lost: the monitor says why. It must not exit: that would be
+/// the program's.
+fn die(step: u64, error: i64) {
+    rpc(number::FAILED, step, error as u64, 0);
+    end();
+}
+
+fn end() {
     let own = real(NR_GETPID, [0; 6]);
     real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
+}
+
+/// Map the log that the monitor has sent over that of the parent.
+fn map_segment(passage: Result<Passage, i64>) {
+    const READ: u64 = 1;
+    const RW: u64 = 3;
+    const SHARED_FIXED: u64 = 0x11;
+    let got = passage.and_then(|p| {
+        let fd = p.receive_log();
+        p.close();
+        fd
+    });
+    let fd = match got {
+        Ok(fd) => fd,
+        Err(error) => return die(failed::SEND, error),
+    };
+    // The same as its parent's.
+    let bytes = segment_bytes(header().ring_words as usize);
+    let at = point!(
+        SegmentFails,
+        real(NR_MMAP, [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd, 0])
+    );
+    if at < 0 {
+        return die(failed::MAP, at);
+    }
+    let shut = real(NR_MPROTECT, [SEGMENT_BASE, SHUT_BYTES, READ, 0, 0, 0]);
+    if shut < 0 {
+        return die(failed::MAP, shut);
+    }
+    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
 }
 
 /// First steps of a forked child: its own group's segment, its own identity.
@@ -237,62 +256,45 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     crate::clock::reset_locks();
     crate::hook::carried::reset();
     alone();
-    p.forks = 0;
-    p.file_maps = 0;
-    for c in CHILDREN
-        .iter()
-        .take(CHILDREN_HIGH.load(Ordering::Relaxed) as usize)
-    {
-        c.store(0, Ordering::Relaxed);
+    p.forks.set(0);
+    p.file_maps.set(0);
+    if flags & (CLONE_FILES | CLONE_FS) == 0 {
+        p.common.set(0);
     }
-    CHILDREN_HIGH.store(0, Ordering::Relaxed);
-    p.own_pid = real(NR_GETPID, [0; 6]) as u32;
+    crate::children::forget();
+    p.own_pid.set(real(NR_GETPID, [0; 6]) as u32);
     point!(ChildNew);
-    let mut path = [0u8; 64];
+    let passage = Passage::open();
     // The monitor looks whether its parent had descriptors of its own.
-    let answer = rpc(number::CHILD, sequence, path.as_mut_ptr() as u64, 0);
-    p.shares_files = 0;
-    match answer {
-        0 => {
-            // This copy of the descriptor table would keep pipes open that the program closes.
-            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
-        }
-        // Its parent may have followed when it was forked.
-        1 => p.role = role::LEADER,
-        // Without descriptors of its own: this process is to have those of the leader that was lost.
-        2 => {
-            p.role = role::LEADER;
-            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
-            crate::files::inherit();
-        }
-        _ => {
-            die();
-        }
+    let followed = !leads();
+    let name = passage.as_ref().map_or(0, Passage::name);
+    let answer = rpc(number::CHILD, sequence, name, 0);
+    if !(0..=2).contains(&answer) {
+        // Nobody misses it.
+        end();
     }
+    p.shares_files.set(0);
     point!(ChildUnmapped);
-    const AT_FDCWD: u64 = -100i64 as u64;
-    const O_RDWR_CLOEXEC: u64 = 0o2 | 0o2_000_000;
-    let fd = real(
-        NR_OPENAT,
-        [AT_FDCWD, path.as_ptr() as u64, O_RDWR_CLOEXEC, 0, 0, 0],
-    );
-    const READ: u64 = 1;
-    const RW: u64 = 3;
-    const SHARED_FIXED: u64 = 0x11;
-    // The same as its parent's.
-    let bytes = segment_bytes(header().ring_words as usize);
-    let at = point!(
-        SegmentFails,
-        real(
-            NR_MMAP,
-            [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd as u64, 0],
-        )
-    );
-    let shut = real(NR_MPROTECT, [SEGMENT_BASE, SHUT_BYTES, READ, 0, 0, 0]);
-    if fd < 0 || at < 0 || shut < 0 {
-        die();
+    map_segment(passage);
+    if flags & CLONE_FILES != 0 {
+        rpc(number::BEGUN, 0, 0, 0);
     }
-    real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
+    if answer != 1 {
+        // This copy of the descriptor table would keep pipes open that the program closes.
+        real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+    }
+    if answer != 0 {
+        // Its parent may have followed when it was forked.
+        p.role.set(role::LEADER);
+    }
+    if answer == 2 {
+        // Without descriptors of its own: this process is to have those of the leader that was lost.
+        crate::files::inherit();
+    }
+    if followed && leads() {
+        crate::proc_files::give_names();
+        crate::settings::apply();
+    }
     // Whoever follows may lead one day.
     register_barrier();
     let mut b = block();
@@ -300,13 +302,13 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     resume_stream(leads());
     point!(ChildUngreeted);
     greet(b);
-    p.shown_pid = b.shown_tid;
+    p.shown_pid.set(b.shown_tid);
+    b.clear_tid = 0;
+    if flags & CLONE_CHILD_CLEARTID != 0 && is_clone {
+        b.clear_tid = frame.r10;
+    }
     if flags & CLONE_CHILD_SETTID != 0 && is_clone {
-        let (at, tid) = (frame.r10, b.shown_tid);
-        crate::gate::guarded(|| {
-            // SAFETY: inside `guarded`.
-            unsafe { (at as *mut u32).write(tid) }
-        });
+        store_tid(frame.r10, b.shown_tid);
     }
     if is_clone && frame.rsi != 0 {
         frame.rsp = frame.rsi;

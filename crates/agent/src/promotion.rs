@@ -5,56 +5,52 @@
 use crate::call::writing;
 use crate::gate::rpc;
 use crate::marshal;
-use crate::state::{Here, block_anew, header, is_to_lead, leads, private};
+use crate::state::{Here, block, block_anew, header, is_to_lead, leads, private};
 use crate::stop::broken;
 use crate::wait::{Patience, announce, announce_end};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::layout::{
     flight, owes, promotion, repeat, role, rpc as number, vforked, wait, why,
 };
 use geryon_abi::outcome::{self, changes};
 use geryon_abi::row::Row;
+use geryon_ring::succeed::{self, Heir};
 
 /// Is this process, which was made to follow, to lead? It does when this returns true.
 #[inline(always)]
 pub fn promoted() -> bool {
-    match private().promotion.load(Ordering::Acquire) {
-        promotion::NONE => false,
-        promotion::DONE => {
-            crate::files::clothe();
-            true
-        }
-        promotion::ASKED | promotion::UNDER_WAY => prepare(),
-        // Another word, by a flipped bit in its address.
-        _ => broken(),
-    }
+    succeed::promoted(block())
 }
 
-/// The first thread to notice prepares the process; the others wait for that.
-#[cold]
-fn prepare() -> bool {
-    let p = private();
-    // (A vfork's child has descriptors and timers of its own. Where the process has threads that may need
-    // the process's before its parent is there again, one of them is waited for.)
-    let guest = block_anew().vforked != vforked::NOT;
-    let may = !guest || p.shares_files != 0 || crate::thread::is_single();
-    let first = may
-        && p.promotion
-            .compare_exchange(
-                promotion::ASKED,
-                promotion::UNDER_WAY,
-                Ordering::SeqCst,
-                Ordering::SeqCst,
-            )
-            .is_ok();
-    if first {
+/// (A vfork's child has descriptors and timers of its own. Where the process has threads that may need
+/// the process's before its parent is there again, one of them is waited for.)
+fn is_guest() -> bool {
+    block_anew().vforked != vforked::NOT
+}
+
+impl Heir for Here {
+    type Word = AtomicU32;
+
+    #[inline(always)]
+    fn promotion(&self) -> &AtomicU32 {
+        &private().promotion
+    }
+
+    fn may_prepare(self) -> bool {
+        !is_guest() || private().shares_files.get() != 0 || crate::thread::is_single()
+    }
+
+    fn prepare(self) {
+        let p = private();
         if !is_to_lead() {
             broken();
         }
         point!(PromotionBegun);
-        p.file_maps = header().open.file_maps[p.replica as usize].load(Ordering::SeqCst);
+        let maps = &header().open.file_maps[p.replica.get() as usize];
+        p.file_maps.set(maps.load(Ordering::SeqCst));
         // Nobody is inside a section: what a copied process shows of that is its source's.
         crate::clock::reset_locks();
+        let guest = is_guest();
         match guest {
             true => {
                 p.owes.store(owes::REST, Ordering::SeqCst);
@@ -63,26 +59,31 @@ fn prepare() -> bool {
             false => crate::files::inherit(),
         }
         // Whoever has still to map a file finds it here.
-        header().open.leader_pid.store(p.own_pid, Ordering::SeqCst);
-        crate::process::tell_children();
+        header()
+            .open
+            .leader_pid
+            .store(p.own_pid.get(), Ordering::SeqCst);
+        crate::children::tell();
         if !guest {
             crate::timer::set_again();
         }
         if crate::serial::is_serial() {
             crate::serial::promoted();
         }
-        // SAFETY: a word of the private structure; the others read it as `leads` does.
-        unsafe { (&raw mut p.role).write_volatile(role::LEADER) };
+        crate::proc_files::give_names();
+        crate::settings::apply();
+        p.role.set(role::LEADER);
         point!(PromotionPrepared);
-        p.promotion.store(promotion::DONE, Ordering::SeqCst);
-        return true;
     }
-    let mut patience = Patience::new();
-    while p.promotion.load(Ordering::SeqCst) != promotion::DONE {
+
+    #[inline(always)]
+    fn settle(self) {
+        crate::files::clothe();
+    }
+
+    fn linger(self, patience: &mut Patience) {
         patience.spend();
     }
-    crate::files::clothe();
-    true
 }
 
 /// A thread is back from a vfork, whose child may have taken over meanwhile: what it could not do for its
@@ -165,6 +166,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     }
     accept(b, flight::RETURNED);
     crate::timer::was_given(b, row.nr, args, result);
+    crate::settings::were_given(b, row.nr, result);
     point!(LegacyTaken);
     if crate::serial::active() && writing::is_cut_short(row.nr as u64, args, result) {
         // The rest may have to wait for another thread of the program. (Who asks takes the turn again.)

@@ -19,6 +19,8 @@ const NR_RT_SIGPROCMASK: u64 = 14;
 const LAST_SIGNAL: u32 = 64;
 const SIG_SETMASK: u64 = 2;
 const SA_RESTART: u64 = 0x1000_0000;
+/// Detail of a SIGNAL record: the handler interrupts computation (see `converged.rs`).
+pub(crate) const CONVERGED: u8 = 2;
 
 /// A signal waits for this thread's next safe point (leader only).
 #[inline(always)]
@@ -30,7 +32,7 @@ pub fn pending(b: Here) -> bool {
 /// this replica leads by now.
 pub fn begin_record(b: Here, frame: &mut Frame) -> Option<u64> {
     let first = crate::log::first(b)?;
-    if kind_of(first) == kind::SIGNAL {
+    if kind_of(first) == kind::SIGNAL && detail_of(first) != CONVERGED {
         follow_signal_before(b, first, frame);
     }
     remember(b, first);
@@ -83,7 +85,7 @@ fn lead(b: Here, frame: &mut Frame) -> ! {
 }
 
 /// Leader: log the oldest queued signal.
-fn take_queued(mut b: Here) -> Siginfo {
+pub(crate) fn take_queued(mut b: Here) -> Siginfo {
     let info = b.pending[0];
     if !pending(b) || !(1..=LAST_SIGNAL).contains(&(info.0[0] as u32)) {
         // It has come here by a fault: what is logged all others believe.
@@ -110,7 +112,7 @@ fn follow(b: Here, frame: &mut Frame) -> ! {
 }
 
 /// Follower: the signal whose words come next in the log.
-fn take_logged(b: Here) -> Siginfo {
+pub(crate) fn take_logged(b: Here) -> Siginfo {
     let mut info = Siginfo([0; 16]);
     for w in &mut info.0 {
         *w = get(b);
@@ -149,7 +151,11 @@ fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
     frame.pad = frame.rflags();
     // The monitor loads the application's state from the frame and lets the kernel build the
     // signal frame on it; control never comes back here.
-    crate::gate::deliver(frame as *mut Frame as u64, info as *const Siginfo as u64)
+    crate::gate::deliver(
+        frame as *mut Frame as u64,
+        info as *const Siginfo as u64,
+        false,
+    )
 }
 
 /// rt_sigreturn: signals that the restored mask lets in are delivered before the interrupted code

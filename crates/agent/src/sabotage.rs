@@ -19,7 +19,7 @@ const NR_GETTIMEOFDAY: u16 = 96;
 #[inline(always)]
 pub fn maybe(frame: &mut Frame, row: &Row) {
     // (What only closes a descriptor is no output of the program.)
-    if private().sabotage != what::NONE && !crate::call::closes(row.nr as u64) {
+    if private().sabotage.get() != what::NONE && !crate::call::closes(row.nr as u64) {
         count(frame, row);
     }
 }
@@ -27,20 +27,20 @@ pub fn maybe(frame: &mut Frame, row: &Row) {
 #[cold]
 fn count(frame: &mut Frame, row: &Row) {
     let p = private();
-    if p.sabotage == what::UNCHECKED {
+    if p.sabotage.get() == what::UNCHECKED {
         return;
     }
     let nth = p.calls.fetch_add(1, Ordering::Relaxed) + 1;
-    let due = match p.sabotage_core {
-        what::ONCE => nth == p.sabotage_at,
-        what::ALWAYS => nth >= p.sabotage_at,
-        core => nth >= p.sabotage_at && this_core() == core,
+    let due = match p.sabotage_core.get() {
+        what::ONCE => nth == p.sabotage_at.get(),
+        what::ALWAYS => nth >= p.sabotage_at.get(),
+        core => nth >= p.sabotage_at.get() && this_core() == core,
     };
     if !due {
         return;
     }
-    let kind = p.sabotage;
-    p.sabotage = what::NONE;
+    let kind = p.sabotage.get();
+    p.sabotage.set(what::NONE);
     match kind {
         what::ARGUMENT => flip_argument(frame, row),
         what::CONTENT => flip_content(frame, row),
@@ -73,7 +73,7 @@ fn this_core() -> u32 {
 /// Where a byte was changed; 0: nowhere.
 #[inline(always)]
 pub fn unchecked(row: &Row, args: &[u64; 6]) -> u64 {
-    if private().sabotage != what::UNCHECKED {
+    if private().sabotage.get() != what::UNCHECKED {
         return 0;
     }
     spoil(row, args)
@@ -91,7 +91,7 @@ fn spoil(row: &Row, args: &[u64; 6]) -> u64 {
         // A constant: the next output will do.
         return 0;
     }
-    private().sabotage = what::NONE;
+    private().sabotage.set(what::NONE);
     // (As if it had changed behind the last look.)
     crate::state::block().agreed = crate::marshal::digest(row, args);
     at

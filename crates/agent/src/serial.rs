@@ -68,7 +68,7 @@ pub fn active() -> bool {
 #[inline(always)]
 pub fn is_serial() -> bool {
     let p = private();
-    p.serial != 0 && p.multi != 0
+    p.serial != 0 && p.multi.get() != 0
 }
 
 /// The first thread has the first turn (before its second thread is made; and in a forked child).
@@ -85,6 +85,7 @@ pub fn release(b: Here) {
     if b.has_turn.swap(0, Ordering::SeqCst) == 0 {
         return;
     }
+    b.starves.store(0, Ordering::Relaxed);
     LAST_SLOT.store(b.slot as u64, Ordering::Relaxed);
     LAST_POS.store(b.pos, Ordering::Relaxed);
     let next = if WAITING.load(Ordering::SeqCst) != 0 {
@@ -127,7 +128,8 @@ pub fn acquire(b: Here) {
             break;
         }
         if !may && patience.spend() {
-            sleep_at_most(&TURN as *const AtomicU32 as u64, now, LOOK_NS);
+            sleep_at_most(&TURN as *const AtomicU32 as u64, now, holder.look_again());
+            holder.complain();
             // Seen twice, and each for itself: a wrong register does not take anybody's turn away.
             if now == TAKEN && holder.spins() & same.spins() && holder.rob() {
                 forced = 1;
@@ -181,6 +183,8 @@ fn is_as_kept(b: Here) -> bool {
 
 /// How often a waiting thread looks at the one that has the turn.
 const LOOK_NS: u64 = 50_000_000;
+/// The same at first.
+const FIRST_LOOK_NS: u64 = 20_000_000;
 /// Processor time after which a thread that has the turn, and that others wait for, loses it
 /// although it has come to no hand-over: it may be spinning on a word that another thread is to
 /// change. From there to its next call it runs beside the others, in every replica; what it shares
@@ -194,16 +198,43 @@ struct Holder {
     slot: u32,
     events: u64,
     used: u64,
+    /// The monitor knows that it computes while others wait.
+    told: bool,
 }
 
 impl Holder {
+    /// For how many nanoseconds it is left alone.
+    fn look_again(&self) -> u64 {
+        if self.told { LOOK_NS } else { FIRST_LOOK_NS }
+    }
+
+    /// It has had the turn since the last look, and has come to no event: the monitor is to interrupt it where
+    /// all replicas' threads are in the same state, which those that spin are at any time.
+    fn complain(&mut self) {
+        let slot = OWNER.load(Ordering::SeqCst);
+        let h = block_at(slot as usize);
+        let computes = h.frame == 0 && h.has_turn.load(Ordering::SeqCst) != 0;
+        if self.told || self.used == 0 || slot != self.slot || h.events != self.events || !computes
+        {
+            return;
+        }
+        self.told = true;
+        h.starves.store(1, Ordering::SeqCst);
+        crate::gate::rpc(geryon_abi::layout::rpc::STARVES, slot as u64, 0, 0);
+    }
+
     /// Has it used much processor time without an event since we first saw it?
     fn spins(&mut self) -> bool {
         let slot = OWNER.load(Ordering::SeqCst);
         let h = block_at(slot as usize);
         let (events, used) = (h.events, thread_time(h.own_tid));
         if slot != self.slot || events != self.events || self.used == 0 {
-            *self = Holder { slot, events, used };
+            *self = Holder {
+                slot,
+                events,
+                used,
+                told: false,
+            };
         }
         used.saturating_sub(self.used) > SPIN_NS
     }
@@ -364,24 +395,38 @@ fn released_at(b: Here) -> u64 {
     unsafe { core::ptr::from_ref(&b.released).read_volatile() }
 }
 
+/// The record of a yield.
+pub(crate) const YIELDED: u64 = word(kind::CALL, 0, NR_SCHED_YIELD, 1);
+const NR_SCHED_YIELD: u16 = 24;
+
 /// Give the others a chance, at a place that every replica comes to (a spinning thread).
 pub fn yield_turn(mut b: Here) {
-    const NR_SCHED_YIELD: u16 = 24;
-    let w = word(kind::CALL, 0, NR_SCHED_YIELD, 1);
     while !leads()
         && let Some(theirs) = crate::log::first(b)
     {
-        if theirs == w {
+        if theirs == YIELDED {
             return;
         }
         let at = b.pos - 1;
-        diverged(why::KIND, at, plain(w));
+        diverged(why::KIND, at, plain(YIELDED));
     }
     b.call_start = b.pos;
     b.repeatable = repeat::CALL;
     release(b);
     acquire(b);
     b.repeatable = repeat::NOTHING;
-    put(b, w);
+    log_yield(b);
+}
+
+/// Leader: the same for a thread in the midst of computation, of which a copy could not begin anything anew.
+pub(crate) fn give_way(b: Here) {
+    release(b);
+    acquire(b);
+    log_yield(b);
+}
+
+/// Leader: log a yield that is over.
+pub(crate) fn log_yield(b: Here) {
+    put(b, YIELDED);
     publish(b);
 }

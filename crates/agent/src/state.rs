@@ -65,10 +65,9 @@ pub fn block_at(slot: usize) -> Here {
 
 /// This process's private control structure.
 #[inline(always)]
-pub fn private() -> &'static mut Private {
-    // SAFETY: the monitor maps it at this address before any agent code runs. Fields that
-    // several threads write are atomic or guarded by the process-wide sections.
-    unsafe { &mut *(PRIVATE_BASE as *mut Private) }
+pub fn private() -> &'static Private {
+    // SAFETY: the monitor maps it at this address before any agent code runs; all that changes is atomic.
+    unsafe { &*(PRIVATE_BASE as *const Private) }
 }
 
 /// The head of the group's shared segment.
@@ -81,12 +80,11 @@ pub fn header() -> &'static Header {
 /// Does the monitor say that this replica leads the group? (It alone can write that word.)
 #[inline(never)]
 pub fn is_to_lead() -> bool {
-    header().leader.load(core::sync::atomic::Ordering::SeqCst) == private().replica
+    header().leader.load(core::sync::atomic::Ordering::SeqCst) == private().replica.get()
 }
 
 /// True in the leader. (Read anew each time: a follower may be promoted while it waits.)
 #[inline(always)]
 pub fn leads() -> bool {
-    // SAFETY: a word of the private structure.
-    unsafe { core::ptr::from_ref(&private().role).read_volatile() == role::LEADER }
+    private().role.get() == role::LEADER
 }

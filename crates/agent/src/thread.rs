@@ -4,6 +4,7 @@
 mod birth;
 mod death;
 mod first;
+pub mod flags;
 mod futex;
 mod own;
 mod robust;
@@ -21,15 +22,13 @@ use crate::state::{block, block_at, private};
 use core::sync::atomic::{AtomicU32, Ordering};
 use death::EXITING_COUNT;
 
-const CLONE_PARENT_SETTID: u64 = 0x10_0000;
-const CLONE_CHILD_SETTID: u64 = 0x100_0000;
-
 /// Threads alive (changed inside LIFE).
 static ALIVE: AtomicU32 = AtomicU32::new(1);
 /// One past the highest slot used so far.
 static HIGH: AtomicU32 = AtomicU32::new(1);
 
-fn store_tid(address: u64, tid: u32) {
+/// Store an id where the program has asked for it.
+pub fn store_tid(address: u64, tid: u32) {
     guarded(|| {
         // SAFETY: inside `guarded`.
         unsafe { (address as *mut u32).write_volatile(tid) }
@@ -59,7 +58,7 @@ pub fn alone() {
     }
     me.events = 0;
     me.vforked = 0;
-    if private().multi != 0 {
+    if private().multi.get() != 0 {
         crate::clock::register_barrier();
         crate::serial::begin(me);
     }

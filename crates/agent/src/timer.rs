@@ -3,8 +3,8 @@
 
 use crate::gate::{guarded, real};
 use crate::ids;
-use crate::state::{Here, block, private};
-use geryon_abi::layout::{INTERVAL_TIMERS, MAX_TIMERS, Siginfo, Timer};
+use crate::state::{Here, private};
+use geryon_abi::layout::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Siginfo, Timer};
 
 mod again;
 
@@ -69,12 +69,14 @@ pub fn sleeps(mut b: Here, nr: u16, args: &[u64; 6]) {
 }
 
 /// All timers but the interval timers.
-fn timers() -> &'static mut [Timer] {
-    &mut private().timers[INTERVAL_TIMERS..]
+fn timers() -> &'static [KeptTimer] {
+    &private().timers[INTERVAL_TIMERS..]
 }
 
-fn by_id(id: u32) -> Option<&'static mut Timer> {
-    timers().iter_mut().find(|t| t.exists != 0 && t.id == id)
+fn by_id(id: u32) -> Option<&'static KeptTimer> {
+    timers()
+        .iter()
+        .find(|t| t.exists.get() != 0 && t.id.get() == id)
 }
 
 /// The words at an address, if they are there.
@@ -89,7 +91,7 @@ fn words<const N: usize>(at: u64) -> Option<[u64; N]> {
 
 /// Is there room for one more timer?
 pub fn has_room() -> bool {
-    timers().iter().any(|t| t.exists == 0)
+    timers().iter().any(|t| t.exists.get() == 0)
 }
 
 /// What is asked for. None: nothing that can be read.
@@ -130,7 +132,6 @@ pub fn asked(args: &[u64; 6], nr: u16) -> Option<Timer> {
                 0 => [0, SIGEV_SIGNAL_ALRM, 0, 0, 0, 0, 0, 0],
                 at => words(at)?,
             };
-            block().sigevent = event;
             Some(Timer {
                 clock: args[0] as i32,
                 event: [event[0], event[1], event[2]],
@@ -139,7 +140,7 @@ pub fn asked(args: &[u64; 6], nr: u16) -> Option<Timer> {
         }
         NR_TIMER_SETTIME => {
             let v: [u64; 4] = words(args[2])?;
-            let timer = *by_id(args[0] as u32)?;
+            let timer = by_id(args[0] as u32)?.get();
             Some(Timer {
                 absolute: (args[1] & ABSTIME) as u32,
                 interval: ns(v[0], v[1]),
@@ -163,29 +164,30 @@ pub fn was_made(b: Here, nr: u16, args: &[u64; 6], result: i64) {
             if b.timer_asked.exists == 0 => {}
         NR_ALARM | NR_SETITIMER => {
             let at = b.timer_asked.id as usize % INTERVAL_TIMERS;
-            private().timers[at] = b.timer_asked;
+            private().timers[at].set(b.timer_asked);
         }
         NR_TIMER_SETTIME => {
             if let Some(timer) = by_id(args[0] as u32) {
-                *timer = b.timer_asked;
+                timer.set(b.timer_asked);
             }
         }
         NR_TIMER_CREATE => {
             let id = words::<1>(args[2] & !7).map(|[w]| (w >> (8 * (args[2] & 4))) as u32);
-            if let (Some(id), Some(place)) = (id, timers().iter_mut().find(|t| t.exists == 0)) {
-                *place = Timer {
+            if let (Some(id), Some(place)) = (id, timers().iter().find(|t| t.exists.get() == 0)) {
+                let mut timer = Timer {
                     id,
                     ..b.timer_asked
                 };
                 if b.timer_asked.event[1] as u32 == SIGALRM as u32 && args[1] == 0 {
                     // By default its value is its id.
-                    place.event[0] = u64::from(id);
+                    timer.event[0] = u64::from(id);
                 }
+                place.set(timer);
             }
         }
         NR_TIMER_DELETE => {
             if let Some(timer) = by_id(args[0] as u32) {
-                *timer = Timer::NONE;
+                timer.set(Timer::NONE);
             }
         }
         NR_RT_SIGTIMEDWAIT if result > 0 && args[1] != 0 => {
@@ -216,7 +218,7 @@ fn maker(info: &Siginfo) -> Option<usize> {
         SI_TIMER => {
             let id = info.0[2] as u32;
             let all = private().timers.iter().enumerate().skip(INTERVAL_TIMERS);
-            let mut all = all.filter(|(_, t)| t.exists != 0 && t.id == id);
+            let mut all = all.filter(|(_, t)| t.exists.get() != 0 && t.id.get() == id);
             all.next().map(|(i, _)| i)
         }
         _ => None,
@@ -228,21 +230,22 @@ pub fn rang(info: &Siginfo) {
     let Some(i) = maker(info).filter(|i| *i < MAX_TIMERS) else {
         return;
     };
-    let t = &mut private().timers[i];
-    t.rung = 0;
+    let kept = &private().timers[i];
+    kept.rung.set(0);
+    let t = kept.get();
     // (One that was set anew since has not rung yet.)
     let is_due = is_of_processor(t.clock) || t.since + t.value <= now(t.clock);
     if t.interval == 0 && is_due {
-        t.value = 0;
+        kept.value.set(0);
     }
 }
 
 /// Was the signal made by the real-time interval timer?
 pub fn is_ours(info: &Siginfo) -> bool {
-    maker(info) == Some(REAL) && private().timers[REAL].interval != 0
+    maker(info) == Some(REAL) && private().timers[REAL].interval.get() != 0
 }
 
 /// A forked child has none.
 pub fn forget() {
-    private().timers = [Timer::NONE; MAX_TIMERS];
+    private().timers.iter().for_each(|t| t.set(Timer::NONE));
 }

@@ -67,6 +67,14 @@ fn keep(mut b: Here, k: u8, nr: u16, first: u64, digest: Option<u64>, result: i6
     b.taken_count += 1;
 }
 
+/// Leader, before a call that writes: where in its file.
+pub fn place_of(nr: u16, args: &[u64; 6]) -> u64 {
+    match nr {
+        PWRITE | PWRITEV => args[3],
+        _ => offset_of(args[0]).max(0) as u64,
+    }
+}
+
 /// Leader, behind a call that all had agreed on, whose buffer has changed since: where in a file it has
 /// written so much. None where it has not, or nobody could write it once more.
 pub fn written_to(nr: u16, args: &[u64; 6], result: i64) -> Option<u64> {

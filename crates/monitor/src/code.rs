@@ -54,7 +54,12 @@ pub struct Areas {
     /// Addresses in trampolines and the program's own that they stand for, sorted; by the
     /// trampolines' address.
     pcs: std::collections::BTreeMap<u64, Rc<[(u64, u64)]>>,
+    /// Pages for code that stops a thread in the midst of computation.
+    sentries: Vec<u64>,
 }
+
+/// Bytes of such a page.
+pub const SENTRY_BYTES: u64 = 4096;
 
 impl Areas {
     /// The program's own address for one in a trampoline.
@@ -64,10 +69,37 @@ impl Areas {
         Some(pcs[at].1)
     }
 
+    /// Is this an address in a trampoline?
+    pub fn contain(&self, pc: u64) -> bool {
+        /// No trampoline is longer, behind the last instruction that it has of the program's.
+        const LONGEST: u64 = 256;
+        let area = self.pcs.range(..=pc).next_back();
+        let end = area.and_then(|(_, pcs)| pcs.last());
+        end.is_some_and(|(last, _)| pc < last + LONGEST) || self.has_sentry(pc)
+    }
+
+    /// Is it one in the pages for what stops a thread in the midst of computation?
+    pub fn has_sentry(&self, pc: u64) -> bool {
+        let mut pages = self.sentries.iter();
+        pages.any(|at| (*at..at + SENTRY_BYTES).contains(&pc))
+    }
+
+    /// The page within reach of this address, if there is one already.
+    pub fn sentry_near(&self, site: u64) -> Option<u64> {
+        let near = |at: &&u64| site.abs_diff(**at) < SENTRY_REACH;
+        self.sentries.iter().find(near).copied()
+    }
+
+    /// Such a page has been mapped.
+    pub fn add_sentry(&mut self, at: u64) {
+        self.sentries.push(at);
+    }
+
     /// What a child keeps of its parent's: the code that is there, none of the calls to come.
     pub fn inherited(&self) -> Areas {
         Areas {
             pcs: self.pcs.clone(),
+            sentries: self.sentries.clone(),
             ..Areas::default()
         }
     }
@@ -360,6 +392,15 @@ fn joined(extents: &[(u64, u64)]) -> Vec<(u64, u64)> {
     out
 }
 
+/// What an instruction may refer to lies on its other side, as far away again.
+const SENTRY_REACH: u64 = 3 << 29;
+
+/// Where the page of a sentry might go.
+pub fn sentry_pages(site: u64) -> impl Iterator<Item = u64> {
+    const MOST: usize = 64;
+    candidates(site & !0xfff, site, SENTRY_BYTES).take(MOST)
+}
+
 /// Where trampolines might go: within reach of the code, far from where the kernel puts new
 /// mappings and from the heap behind a program's data.
 fn candidates(start: u64, end: u64, len: u64) -> impl Iterator<Item = u64> {
@@ -411,6 +452,18 @@ mod tests {
                 assert!(furthest < 1 << 31, "{a:#x} is out of reach of {start:#x}");
             }
         }
+    }
+
+    #[test]
+    fn a_sentry_is_found_by_who_is_near() {
+        let mut areas = Areas::default();
+        let site = 0x5555_0000_1234;
+        let page = sentry_pages(site).next().expect("there is room below");
+        assert_eq!(areas.sentry_near(site), None);
+        areas.add_sentry(page);
+        assert_eq!(areas.sentry_near(site), Some(page));
+        assert_eq!(areas.sentry_near(0x7f00_0000_0000), None);
+        assert!(areas.contain(page + 100) && areas.inherited().has_sentry(page));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
 use crate::launch::launch;
+use crate::meeting::Convergences;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::can_populate;
@@ -27,7 +28,7 @@ use crate::state::{End, Monitor, Process, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_symbols::Symbolizer;
-use geryon_tracee::{Event, Stop, Stopped, kill, points, wait_any};
+use geryon_tracee::{Event, Passage, Stop, Stopped, kill, points, reaches_all, wait_any};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -69,6 +70,8 @@ pub fn run(options: Options) -> Result<Outcome> {
         replicas,
         checkpoints: options.checkpoint.map(Checkpoints::new),
         image,
+        passage: Passage::open().context("a socket for the replicas")?,
+        reaches_all: reaches_all(),
         plans: Plans::new(),
         groups: HashMap::new(),
         retired: HashMap::new(),
@@ -91,9 +94,11 @@ pub fn run(options: Options) -> Result<Outcome> {
         unsharing: HashMap::new(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
+        convergences: Convergences::default(),
         symbolizer: Symbolizer::new(),
         messages: HashSet::new(),
         outcome: None,
+        outlived: None,
         options,
     };
     let result = m.serve(&signals);
@@ -164,6 +169,7 @@ impl Monitor {
                 unless_gone(self.recover())?;
             }
             self.bury_held();
+            unless_gone(self.converge())?;
             unless_gone(self.checkpoint())?;
             if self.has_open_verdicts() && judged.elapsed() >= Duration::from_millis(URGENT_MS) {
                 judged = Instant::now();
@@ -171,6 +177,7 @@ impl Monitor {
             }
             if watched.elapsed() >= Duration::from_millis(WATCH_MS) {
                 watched = Instant::now();
+                self.tell_outlived();
                 unless_gone(self.watch())?;
             }
         }
@@ -185,7 +192,11 @@ impl Monitor {
         } else {
             Duration::from_millis(WATCH_MS)
         };
-        let others = [self.fault_patience(), self.checkpoint_patience()];
+        let others = [
+            self.fault_patience(),
+            self.checkpoint_patience(),
+            self.convergence_patience(),
+        ];
         others.into_iter().flatten().fold(patience, Duration::min)
     }
 

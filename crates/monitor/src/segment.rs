@@ -6,10 +6,11 @@ use geryon_abi::layout::{
     ABI_VERSION, HEADER_BYTES, Header, MAX_THREADS, RingControl, ring_stride, segment_bytes,
 };
 use geryon_abi::point::FaultPoint;
+use geryon_ring::seats;
 use geryon_tracee::points;
 use std::fs::File;
 use std::io::Error;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The memfd and the monitor's mapping of it.
@@ -150,51 +151,37 @@ impl Segment {
         }
     }
 
-    /// Path under which a traced process opens the segment.
-    pub fn path(&self) -> String {
-        fd_path(&self.file)
+    /// What a process of the group maps.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// A replica that had been given its place in every ring takes part from now on. `asleep`: the
     /// rings at whose ends its threads sleep.
     pub fn join(&self, replica: usize, asleep: &[usize]) {
         for slot in asleep {
-            let ring = self.ring(*slot);
-            ring.follower_sleeps
-                .fetch_or(1 << replica, Ordering::SeqCst);
+            seats::wants_waking(self.ring(*slot), replica);
         }
-        let h = self.header();
-        h.sleeping.fetch_and(!(1 << replica), Ordering::SeqCst);
-        h.alive.fetch_or(1 << replica, Ordering::SeqCst);
-        h.joining.fetch_and(!(1 << replica), Ordering::SeqCst);
+        if !asleep.is_empty() {
+            barrier();
+        }
+        seats::joins(self.header(), replica);
     }
 
     /// It does not come after all.
     pub fn leave_seat(&self, replica: usize) {
-        let h = self.header();
-        // Before its words change, which wakes whoever waits for it.
-        h.sleeping.fetch_and(!(1 << replica), Ordering::SeqCst);
-        h.joining.fetch_and(!(1 << replica), Ordering::SeqCst);
+        seats::leaves(self.header(), replica);
         self.drop_replica(replica);
     }
 
     /// Take a replica out: nobody waits for it any more. Its words change, so that a leader which is
     /// just going to sleep on one of them wakes up.
     pub fn drop_replica(&self, replica: usize) {
-        self.header()
-            .alive
-            .fetch_and(!(1 << replica), Ordering::SeqCst);
+        seats::goes(self.header(), replica);
         for slot in self.touched() {
             let ring = self.ring(slot);
-            if ring.head.load(Ordering::Acquire) == 0 {
-                continue;
-            }
-            ring.follower_sleeps
-                .fetch_and(!(1 << replica), Ordering::SeqCst);
-            let line = &ring.followers[replica];
-            for word in [&line.ack, &line.tail] {
-                word.store(u64::MAX, Ordering::SeqCst);
-                wake(word.as_ptr().cast());
+            if ring.head.load(Ordering::Acquire) != 0 {
+                seats::vacates(ring, replica, wake_word);
             }
         }
         let maps = &self.header().open.file_maps[replica];
@@ -218,9 +205,11 @@ fn wake(word: *mut u32) {
     unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
 }
 
-/// How a traced process names a descriptor of the monitor.
-pub fn fd_path(file: &File) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+/// A barrier on all cores that run a replica which leads or has led.
+fn barrier() {
+    const GLOBAL_EXPEDITED: i32 = 2;
+    // SAFETY: has no argument that points anywhere.
+    unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) };
 }
 
 /// What could not be done, and what may be the matter.

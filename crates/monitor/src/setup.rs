@@ -6,18 +6,17 @@ mod stack;
 mod timers;
 
 use crate::image::Image;
-use crate::segment::{Segment, fd_path};
+use crate::segment::Segment;
 use crate::{block_field, private_field};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{
-    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES,
-    MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, role,
-    stack_top,
+    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES, Letter,
+    MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, dumpable,
+    letter, role, stack_top,
 };
-use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped};
+use geryon_tracee::{Passage, Pid, Regs, RemoteMemory, Stopped};
+use std::os::fd::{AsFd, BorrowedFd};
 
-const O_RDWR: u64 = 2;
-const O_CLOEXEC: u64 = 0o2_000_000;
 const PROT_READ: u64 = 1;
 const PROT_RW: u64 = 3;
 const PROT_RX: u64 = 5;
@@ -44,6 +43,8 @@ pub struct Identity {
     pub tsc_mult: u64,
     /// Process id that the program knows.
     pub shown: u32,
+    /// The monitor may reach processes that are not dumpable.
+    pub reaches_all: bool,
 }
 
 /// A process at the end of its exec, ready to have calls injected.
@@ -54,6 +55,8 @@ pub struct Installer<'a> {
     pub memory: &'a RemoteMemory,
     /// The agent.
     pub image: &'a Image,
+    /// From where it gets descriptors.
+    pub passage: &'a Passage,
     /// Registers at the program's first instruction.
     pub start: Regs,
 }
@@ -69,34 +72,34 @@ impl Installer<'_> {
         self.memory.read(start, &mut code)?;
         // No gate yet: a `syscall` instruction over the first bytes of the program.
         self.memory.write(start, &[0x0f, 0x05])?;
-        let done = self.map_agent(start);
+        let done = self.map_agent(start, segment);
         self.memory.write(start, &code)?;
-        done?;
+        let log = done?;
         let gate = self.image.symbol("geryon_blocking_syscall");
         self.map_anonymous(gate, PRIVATE_BASE, PRIVATE_BYTES)?;
         self.map_anonymous(gate, BLOCKS_BASE, BLOCK_BYTES * MAX_THREADS as u64)?;
         let guard = [stack_top(0), GUARD_BYTES, libc::PROT_NONE as u64, 0, 0, 0];
         self.call(gate, libc::SYS_mprotect, guard, "guard a stack")?;
-        let fd = self.open(gate, &segment.path())?;
         self.map(
             gate,
             SEGMENT_BASE,
             segment.bytes(),
             PROT_RW,
             MAP_SHARED | MAP_NORESERVE,
-            fd,
+            log,
             0,
         )?;
-        self.call(gate, libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close")?;
+        self.close(gate, log)?;
         let shut = [SEGMENT_BASE, SHUT_BYTES, PROT_READ, 0, 0, 0];
         self.call(gate, libc::SYS_mprotect, shut, "protect the log's head")?;
         self.identify(id)?;
         Ok(())
     }
 
-    fn map_agent(&self, at: u64) -> Result<()> {
+    /// The descriptor of the log comes with the agent's.
+    fn map_agent(&self, at: u64, segment: &Segment) -> Result<u64> {
         let i = self.image;
-        let fd = self.open(at, &fd_path(&i.memfd))?;
+        let [fd, log] = self.receive(at, [i.memfd.as_fd(), segment.descriptor()])?;
         self.map(at, AGENT_BASE, i.code, PROT_RX, MAP_PRIVATE, fd, 0)?;
         self.map(
             at,
@@ -108,21 +111,51 @@ impl Installer<'_> {
             i.code,
         )?;
         self.map(at, GATE_BASE, GATE_BYTES, PROT_RX, MAP_PRIVATE, fd, i.len)?;
-        self.call(at, libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close")?;
-        Ok(())
+        self.close(at, fd)?;
+        Ok(log)
     }
 
-    fn open(&self, at: u64, path: &str) -> Result<u64> {
+    /// Descriptors of the monitor, as descriptors of the process: sent to a socket of its own, since the
+    /// program may not be allowed to open what is the monitor's.
+    fn receive(&self, at: u64, from: [BorrowedFd<'_>; 2]) -> Result<[u64; 2]> {
         let scratch = (self.start.rsp - 4096) & !15;
-        let mut bytes = path.as_bytes().to_vec();
-        bytes.push(0);
-        self.memory.write(scratch, &bytes)?;
-        self.call(
-            at,
-            libc::SYS_open,
-            [scratch, O_RDWR | O_CLOEXEC, 0, 0, 0, 0],
-            "open the monitor's memory",
-        )
+        let (name, len, letter) = (scratch, scratch + 8, scratch + 16);
+        let kind = [letter::AF_UNIX, letter::SOCKET_TYPE, 0, 0, 0, 0];
+        let socket = self.call(at, libc::SYS_socket, kind, "make a socket")?;
+        self.memory.set_word(name, letter::AF_UNIX)?;
+        self.memory.set_word(len, letter::NAME_BYTES)?;
+        let bind = [socket, name, letter::FAMILY_BYTES, 0, 0, 0];
+        self.call(at, libc::SYS_bind, bind, "name a socket")?;
+        let ask = [socket, name, len, 0, 0, 0];
+        self.call(at, libc::SYS_getsockname, ask, "name a socket")?;
+        self.passage
+            .send(self.memory.word(name)?, 0, &from)
+            .context("cannot send the agent to the program")?;
+        let received = loop {
+            let empty = Letter::at(letter).0;
+            for (n, word) in empty.iter().enumerate() {
+                self.memory.set_word(letter + 8 * n as u64, *word)?;
+            }
+            let fetch = [socket, letter, letter::RECEIVE_FLAGS, 0, 0, 0];
+            self.call(
+                at,
+                libc::SYS_recvmsg,
+                fetch,
+                "get the agent from the monitor",
+            )?;
+            let letter = Letter(self.memory.words(letter)?);
+            let nth = |n| letter.enclosed(self.passage.name(), 0, n).map(u64::from);
+            if let (Some(a), Some(b)) = (nth(0), nth(1)) {
+                break [a, b];
+            }
+        };
+        self.close(at, socket)?;
+        Ok(received)
+    }
+
+    fn close(&self, at: u64, fd: u64) -> Result<()> {
+        self.call(at, libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close")?;
+        Ok(())
     }
 
     #[allow(clippy::too_many_arguments)] // the arguments of mmap
@@ -176,6 +209,13 @@ impl Installer<'_> {
         word32(private_field!(shares_files), 1)?;
         word32(private_field!(shown_pid), id.shown)?;
         m.set_word(private_field!(tsc_mult), id.tsc_mult)?;
+        m.set_word(private_field!(monitor), self.passage.name())?;
+        let kept = if id.reaches_all {
+            dumpable::KERNELS
+        } else {
+            dumpable::YES
+        };
+        word32(private_field!(dumpable), kept)?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
         word32(private_field!(cores), cores)?;
         word32(
@@ -225,6 +265,7 @@ impl Installer<'_> {
             tracee: Stopped(pid),
             memory: &memory,
             image: self.image,
+            passage: self.passage,
             start: self.start,
         }
         .become_copy(id, mask)?;

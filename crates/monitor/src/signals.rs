@@ -92,19 +92,47 @@ enum Disposition {
     Caught,
 }
 
+/// What a process does with all signals: bits by their numbers, from 1 on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dispositions {
+    caught: u64,
+    ignored: u64,
+}
+
+impl Dispositions {
+    fn of(pid: Pid) -> Dispositions {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let mask = |name: &str| {
+            text.lines()
+                .find_map(|l| l.strip_prefix(name))
+                .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
+                .unwrap_or(0)
+        };
+        Dispositions {
+            caught: mask("SigCgt:"),
+            ignored: mask("SigIgn:"),
+        }
+    }
+}
+
+/// Signals that an instruction raises.
+const RAISED: u64 = bit(libc::SIGSEGV)
+    | bit(libc::SIGBUS)
+    | bit(libc::SIGFPE)
+    | bit(libc::SIGILL)
+    | bit(libc::SIGTRAP)
+    | bit(libc::SIGSYS);
+
+const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
 fn disposition(pid: Pid, signal: i32) -> Disposition {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let bit = 1u64 << (signal - 1);
-    let mask = |name: &str| {
-        text.lines()
-            .find_map(|l| l.strip_prefix(name))
-            .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
-            .unwrap_or(0)
-    };
-    if mask("SigCgt:") & bit != 0 {
+    let all = Dispositions::of(pid);
+    if all.caught & bit(signal) != 0 {
         return Disposition::Caught;
     }
-    if mask("SigIgn:") & bit != 0 {
+    if all.ignored & bit(signal) != 0 {
         return Disposition::Ignored;
     }
     match signal {
@@ -180,7 +208,14 @@ impl Monitor {
             // Not replicated yet: as it would be natively.
             return Ok(tracee.resume(signal)?);
         };
-        if is_breakpoint(&info) && self.on_breakpoint(tid, pid)? {
+        if signal == libc::SIGTRAP && self.on_converging_breakpoint(tid, &info)? {
+            return Ok(());
+        }
+        if is_breakpoint(&info) {
+            if !self.on_breakpoint(tid, pid)? {
+                // One that was left over.
+                tracee.set_breakpoint(None)?;
+            }
             return Ok(tracee.resume(0)?);
         }
         if is_fault(signal, &info) {
@@ -248,7 +283,7 @@ impl Monitor {
         }
     }
 
-    fn in_agent(&self, tid: Pid) -> Result<bool> {
+    pub(crate) fn in_agent(&self, tid: Pid) -> Result<bool> {
         let regs = Stopped(tid).regs()?;
         let end = BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
         Ok(self.image.contains(regs.rip) || (BLOCKS_BASE..end).contains(&regs.rsp))
@@ -280,10 +315,14 @@ impl Monitor {
             ));
         }
         let mask = tracee.mask()?;
-        tracee.set_mask(u64::MAX)?;
+        // Those that are caught wait, too: the kernel knows their order, and the masks of handlers. What ends
+        // the program ends it, and what an instruction raises comes at once (where it is blocked, the kernel
+        // takes its handler away).
+        tracee.set_mask(mask | Dispositions::of(pid).caught & !RAISED)?;
         if let Some(t) = self.threads.get_mut(&tid) {
             t.held_mask.get_or_insert(mask);
         }
+        self.interrupt_computation(pid, ((block - BLOCKS_BASE) / BLOCK_BYTES) as u32);
         if regs.rip == call && regs.rax == libc::SYS_restart_syscall as u64 {
             // It was stopped in a sleep, which would go on: it ends, with its rest told already.
             const ERESTART_RESTARTBLOCK: i64 = -516;
@@ -302,13 +341,15 @@ impl Monitor {
         Ok(tracee.resume(0)?)
     }
 
-    /// Load the application's state from the agent's frame, then deliver.
+    /// Load the application's state from the agent's frame, then deliver. `exact`: as it was in the midst of
+    /// computation, not behind a call.
     pub(crate) fn deliver(
         &mut self,
         tid: Pid,
         pid: Pid,
         frame_at: u64,
         info_at: u64,
+        exact: bool,
     ) -> Result<()> {
         let tracee = Stopped(tid);
         let mut regs = tracee.regs()?;
@@ -335,8 +376,12 @@ impl Monitor {
         regs.rsp = word(offset_of!(Frame, rsp));
         regs.rip = word(offset_of!(Frame, resume));
         regs.rcx = word(offset_of!(Frame, rcx));
-        regs.eflags = word(offset_of!(Frame, pad));
-        regs.r11 = regs.eflags;
+        regs.r11 = word(offset_of!(Frame, pad));
+        regs.eflags = match exact {
+            true => word(offset_of!(Frame, flags)),
+            // As the kernel leaves them behind a call.
+            false => regs.r11,
+        };
         regs.orig_rax = u64::MAX;
         tracee.set_regs(&regs)?;
         self.inject(tid, pid, info, within)

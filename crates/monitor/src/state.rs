@@ -12,6 +12,7 @@ use crate::cores::{CoreSet, Cores};
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
+use crate::meeting::Convergences;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::{Dead, Unsharing, Wanted};
@@ -19,10 +20,14 @@ use crate::takeover::Ended;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_symbols::Symbolizer;
-use geryon_tracee::{Pid, RemoteMemory};
+use geryon_tracee::{Passage, Pid, RemoteMemory};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Why a process that is traced cannot be reached.
+const UNREACHABLE: &str = "it has changed its user or its groups, and Geryon may not reach it any more: that needs \
+     CAP_SYS_PTRACE";
 
 /// Everything.
 pub struct Monitor {
@@ -30,6 +35,10 @@ pub struct Monitor {
     pub options: Options,
     /// The agent.
     pub image: Image,
+    /// From where replicas get descriptors.
+    pub passage: Passage,
+    /// It may reach processes that are not dumpable, or another user's.
+    pub reaches_all: bool,
     /// Patch plans of the files that replicas map.
     pub plans: Plans,
     /// What holds for a replica in all its groups, by index.
@@ -78,12 +87,17 @@ pub struct Monitor {
     pub tsc_mult: u64,
     /// The watchdog's memory.
     pub watch: Watch,
+    /// Threads that compute and are to be interrupted.
+    pub convergences: Convergences,
     /// Symbols of what was named in messages.
     pub symbolizer: Symbolizer,
     /// Messages said so far: each is said once.
     pub messages: HashSet<String>,
     /// How the run ends, once that is known.
     pub outcome: Option<Outcome>,
+    /// When the program's first process was found to have ended, and others to live on; and whether the user
+    /// knows.
+    pub outlived: Option<(Instant, bool)>,
 }
 
 /// What holds for a replica in all its groups.
@@ -139,7 +153,13 @@ impl Monitor {
     pub fn memory(&mut self, pid: Pid) -> Result<&RemoteMemory> {
         let p = self.processes.get_mut(&pid).context("unknown process")?;
         if p.memory.is_none() {
-            p.memory = Some(RemoteMemory::open(pid)?);
+            let opened = RemoteMemory::open(pid);
+            p.memory = Some(match opened {
+                Err(e) if e.raw_os_error() == Some(libc::EACCES) => {
+                    return Err(e).context(UNREACHABLE);
+                }
+                other => other?,
+            });
         }
         Ok(p.memory.as_ref().expect("just opened"))
     }

@@ -19,8 +19,12 @@ mod flight;
 mod guests;
 mod heir;
 mod quiet;
+mod rest;
 mod signals;
 mod spoilt;
+mod stage;
+#[cfg(test)]
+mod tests;
 mod undo;
 
 pub use children::Ended;
@@ -32,9 +36,11 @@ use anyhow::Result;
 use flight::Legacy;
 use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
-use geryon_tracee::{Pid, Regs, RemoteMemory, kill};
+use geryon_tracee::{Pid, Regs, RemoteMemory, cpu_ticks, kill};
+use rest::Rest;
 use signals::Waiting;
 pub(crate) use signals::as_it_was;
+use stage::Stage;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -53,6 +59,8 @@ pub struct Takeover {
     successor: usize,
     /// Since when there is no leader.
     since: Instant,
+    /// Processor time that the former leader had used.
+    used: u64,
     /// Its vforks' children, which run in its memory: on which slots.
     guests: Vec<(u64, Pid)>,
     /// Threads of the former leader, at their ends, with their registers.
@@ -66,8 +74,8 @@ pub struct Takeover {
     told: bool,
     /// The survivors do not agree with what it has logged last.
     outvoted: bool,
-    /// Positions at which the survivors were last found at rest.
-    rest: Vec<(u32, u64)>,
+    /// Where the survivors were last found at rest.
+    rest: Rest,
     /// Where the log was cut off, by thread group.
     cuts: HashMap<u32, u64>,
     /// Survivors that cannot follow the successor.
@@ -76,16 +84,6 @@ pub struct Takeover {
     legacy: Vec<Legacy>,
     /// Signals that waited for it in the kernel.
     waiting: Vec<Waiting>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// The former leader's threads come to their ends.
-    Dying,
-    /// The successor replays what is left.
-    Replaying,
-    /// The successor was asked.
-    Asked,
 }
 
 impl Monitor {
@@ -307,7 +305,6 @@ impl Monitor {
         self.bequeath(t, pid)?;
         self.pass_on_waiting(t, pid)?;
         self.pass_on_timers(t, pid)?;
-        self.pass_on_settings(t, pid)?;
         let Some(g) = self.groups.get(&id) else {
             return Ok(());
         };
@@ -423,6 +420,7 @@ impl Takeover {
             pid,
             successor,
             since: Instant::now(),
+            used: cpu_ticks(pid),
             guests: Vec::new(),
             bodies: HashMap::new(),
             memories: memory.into_iter().collect(),
@@ -430,7 +428,7 @@ impl Takeover {
             stage: Stage::Dying,
             told: false,
             outvoted: false,
-            rest: Vec::new(),
+            rest: Rest::default(),
             cuts: HashMap::new(),
             dismissed: Vec::new(),
             legacy: Vec::new(),
@@ -448,21 +446,6 @@ impl Takeover {
         self.pid == pid || self.guests.iter().any(|(_, g)| *g == pid)
     }
 
-    /// What the former leader has logged last is in doubt: it is cut off where the survivors stand.
-    pub(crate) fn distrust(&mut self) {
-        self.outvoted = true;
-    }
-
-    /// Nobody gets on who is to replay the log's end: it says something that cannot be, and is cut off
-    /// where the survivors stand. False when that was tried, or there is nothing to replay.
-    pub(crate) fn doubts(&mut self) -> bool {
-        let is_new = self.stage == Stage::Replaying && !self.outvoted;
-        if is_new {
-            self.outvoted = true;
-        }
-        is_new
-    }
-
     /// A successor was lost, too: what it had not made its own is still to be taken over.
     fn succeed(&mut self, before: Takeover) {
         self.older.extend(&before.older);
@@ -478,6 +461,7 @@ impl Takeover {
             self.former = before.former;
             self.pid = before.pid;
             self.since = before.since;
+            self.used = before.used.max(self.used);
             self.stage = before.stage;
             self.outvoted = before.outvoted;
             self.guests = before.guests;

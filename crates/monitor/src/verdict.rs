@@ -56,6 +56,13 @@ impl Ballot {
     }
 }
 
+/// Is the place of a report none where its replica can have come to? Once the leader is lost, what one
+/// has read may be more than the log shows by then.
+fn is_nowhere(report: &ReportWords, is_taken_over: bool, head: impl Fn(usize) -> u64) -> bool {
+    let slot = report.slot as usize;
+    slot >= MAX_THREADS || (!is_taken_over && report.pos >= head(slot))
+}
+
 impl Monitor {
     /// A follower says that it differs. Its thread stays stopped.
     pub(crate) fn on_divergence(&mut self, tid: Pid, pid: Pid, at: u64) -> Result<()> {
@@ -65,9 +72,9 @@ impl Monitor {
         let report = ReportWords {
             why: half(first, 0),
             slot: half(first, 1),
-            pos: m.word(at + offset_of!(Report, pos) as u64)?,
-            theirs: m.words(at + offset_of!(Report, theirs) as u64)?,
-            ours: m.words(at + offset_of!(Report, ours) as u64)?,
+            pos: m.word(at.wrapping_add(offset_of!(Report, pos) as u64))?,
+            theirs: m.words(at.wrapping_add(offset_of!(Report, theirs) as u64))?,
+            ours: m.words(at.wrapping_add(offset_of!(Report, ours) as u64))?,
         };
         let Some((group, replica)) = self.membership(pid) else {
             return Ok(());
@@ -102,11 +109,11 @@ impl Monitor {
     /// Is the record that a follower differs from not in the log at all? One that waits for a record
     /// must not go on before it is there; its own damage says otherwise, not the leader's.
     fn is_made_up(&self, id: GroupId, report: &ReportWords) -> bool {
-        let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
+        let Some(g) = self.groups.get(&id) else {
             return false;
         };
-        let slot = report.slot as usize;
-        slot >= MAX_THREADS || report.pos >= g.segment.ring(slot).head.load(Ordering::SeqCst)
+        let head = |slot: usize| g.segment.ring(slot).head.load(Ordering::SeqCst);
+        is_nowhere(report, g.takeover.is_some(), head)
     }
 
     /// Decide the oldest report of a group, if it can be decided.

@@ -4,6 +4,7 @@
 
 mod asleep;
 mod awaited;
+mod barren;
 mod calls;
 mod lines;
 mod strays;
@@ -11,7 +12,6 @@ mod vain;
 mod view;
 
 use crate::state::{Group, GroupId, Monitor};
-use crate::takeover::Takeover;
 use anyhow::Result;
 pub(crate) use asleep::Rest;
 use asleep::Rested;
@@ -57,11 +57,6 @@ const MISLED: &str = "has logged an order in which no other can go on";
 /// A thread that is found asleep so often where nobody will wake it is there.
 const ASTRAY_ROUNDS: u32 = 2;
 
-/// Groups without a leader in which all sleep for so long cannot replay what it has logged last.
-const DOUBTFUL_ROUNDS: u32 = 4;
-/// Groups without a leader in which all sleep for so long do not come to have one.
-const IDLE_ROUNDS: u32 = 30;
-
 /// The watchdog's memory.
 #[derive(Default)]
 pub struct Watch {
@@ -76,8 +71,8 @@ pub struct Watch {
     /// For how many rounds a thread of a process has slept where nobody will wake it, whatever the others
     /// do meanwhile.
     astray: HashMap<Pid, u32>,
-    /// For how many rounds all have slept in a group without a leader.
-    idle_takeovers: HashMap<GroupId, u32>,
+    /// What was seen of groups without a leader.
+    barren: HashMap<GroupId, barren::Barren>,
     /// Leaders that compare in vain, by group.
     vain: HashMap<GroupId, vain::Vain>,
     /// Whom the leader waits for in vain, or the leader, by group, and for how many rounds.
@@ -108,6 +103,7 @@ impl Watch {
         self.astray.clear();
         self.vain.clear();
         self.awaited.clear();
+        self.barren.clear();
     }
 
     /// One more round. Does it sleep there indeed?
@@ -167,6 +163,7 @@ impl Monitor {
         self.watch.strays.retain(|id, _| alive.contains_key(id));
         self.watch.vain.retain(|id, _| alive.contains_key(id));
         self.watch.awaited.retain(|id, _| alive.contains_key(id));
+        self.watch.barren.retain(|id, _| alive.contains_key(id));
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             self.watch_takeover(id);
@@ -188,41 +185,10 @@ impl Monitor {
         }
     }
 
-    /// A takeover that comes to nothing, though nobody has anything to do, is better told than waited for.
-    fn watch_takeover(&mut self, id: GroupId) {
-        let members: Vec<(usize, Pid)> = match self.groups.get(&id) {
-            Some(g) if g.takeover.is_some() => g.living().collect(),
-            _ => {
-                self.watch.idle_takeovers.remove(&id);
-                return;
-            }
-        };
-        // (A vfork's child that leads may sleep as long as it likes, and its parent with it.)
-        let idle = !self.leads_by_guest(id) && members.iter().all(|(_, p)| self.is_idle(*p));
-        let rounds = self.watch.idle_takeovers.entry(id).or_insert(0);
-        *rounds = if idle { *rounds + 1 } else { 0 };
-        if *rounds >= DOUBTFUL_ROUNDS {
-            let takeover = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut());
-            if takeover.is_some_and(Takeover::doubts) {
-                *rounds = 0;
-                return;
-            }
-        }
-        if *rounds >= IDLE_ROUNDS && self.outcome.is_none() {
-            let mut text = String::new();
-            for (replica, pid) in members {
-                text.push_str(
-                    &self.threads_text(&format!("replica {}, thread group", replica + 1), pid),
-                );
-            }
-            eprint!("{text}");
-            self.give_up(
-                "stopped: nobody gets on who is to follow the lost leader; please report this",
-            );
-        }
-    }
-
     fn watch_group(&mut self, id: GroupId) {
+        if self.converges(id) {
+            return;
+        }
         let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
             return;
         };

@@ -33,6 +33,7 @@ mod frames;
 mod length;
 mod plan;
 mod refs;
+mod sentry;
 mod shapes;
 mod sweep;
 mod window;
@@ -41,6 +42,7 @@ pub use emit::{AgentEntries, Emitted};
 pub use error::Error;
 pub use length::{INSTRUCTION_MAX, instruction_len};
 pub use plan::{Options, Plan, Site, SiteKind, Stats, Unpatched, Window};
+pub use sentry::{Expected, Sentry, sentry, sentry_flags, sentry_len, sentry_site};
 
 /// Bytes of the `jmp rel32` that replaces the start of a window.
 pub const JUMP_LEN: usize = 5;

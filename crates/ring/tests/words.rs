@@ -2,7 +2,7 @@
 
 use geryon_abi::layout::RingControl;
 use geryon_ring::Ring;
-use std::sync::atomic::Ordering;
+use geryon_ring::memory::Log;
 
 const WORDS: usize = 512;
 
@@ -14,7 +14,7 @@ fn words_are_stored_and_loaded_where_their_positions_are() {
     assert!(size_of::<RingControl>() <= 4096);
     let mut memory = Box::new(Memory([0; 512 + WORDS]));
     // SAFETY: a page of zeros for the control, which is made of atomic words, and the slots behind it.
-    let ring = unsafe { Ring::at((&raw mut *memory) as u64, WORDS) };
+    let ring = unsafe { Ring::at((&raw mut *memory).cast(), WORDS) };
     let first = 3 * WORDS as u64 - 5;
     assert_eq!(ring.side_by_side(first), 5);
     assert_eq!(ring.side_by_side(first + 5), WORDS as u64);
@@ -27,11 +27,11 @@ fn words_are_stored_and_loaded_where_their_positions_are() {
         ring.store(first + 5, bytes[1 + 8 * 5..].as_ptr(), 4);
     }
     for (k, word) in bytes[1..].chunks_exact(8).enumerate() {
-        let slot = ring.slot(first + k as u64).load(Ordering::Relaxed);
+        let slot = ring.read(first + k as u64);
         assert_eq!(slot.to_le_bytes(), word, "word {k}");
     }
-    assert_eq!(ring.slot(first - 1).load(Ordering::Relaxed), 0);
-    assert_eq!(ring.slot(first + 9).load(Ordering::Relaxed), 0);
+    assert_eq!(ring.read(first - 1), 0);
+    assert_eq!(ring.read(first + 9), 0);
 
     let mut read = vec![0u8; bytes.len()];
     // SAFETY: as above.

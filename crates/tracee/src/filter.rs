@@ -1,6 +1,7 @@
 //! The seccomp filter: a system call passes only when its instruction lies in the agent's
 //! gate; any other one stops in the monitor. No crate matches on the instruction pointer.
 
+use crate::Stopped;
 use std::io::{Error, Result};
 
 /// Addresses (behind the `syscall` instructions) from which calls pass.
@@ -17,6 +18,8 @@ const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+/// What the event's message says of a call of another architecture; of other calls it says 0.
+const FOREIGN: u32 = 1;
 /// Offsets in struct seccomp_data.
 const ARCH: u32 = 4;
 const IP_LOW: u32 = 8;
@@ -24,6 +27,16 @@ const IP_HIGH: u32 = 12;
 
 fn op(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
+}
+
+impl Stopped {
+    /// Is the call that the filter has stopped one of another architecture, by `int 0x80`?
+    ///
+    /// # Errors
+    /// ESRCH when the thread is gone.
+    pub fn is_foreign_call(self) -> Result<bool> {
+        Ok(self.event_message()? == u64::from(FOREIGN))
+    }
 }
 
 /// The filter's program.
@@ -42,8 +55,8 @@ fn program(gate: Gate) -> Vec<libc::sock_filter> {
         op(AT_LEAST, gate.start as u32, 0, 1),
         op(AT_LEAST, gate.end as u32, 0, 2),
         op(RETURN, libc::SECCOMP_RET_TRACE, 0, 0),
-        // Calls of another architecture (int 0x80) do not exist here.
-        op(RETURN, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32, 0, 0),
+        // Calls of another architecture (int 0x80) do not exist here, and the monitor says so.
+        op(RETURN, libc::SECCOMP_RET_TRACE | FOREIGN, 0, 0),
         op(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0),
     ]
 }
@@ -113,6 +126,6 @@ mod tests {
         assert_eq!(answer(AUDIT_ARCH_X86_64, 0x2000_0000_7537), TRACE);
         assert_eq!(answer(AUDIT_ARCH_X86_64, 0x2000_0000_7484), TRACE);
         assert_eq!(answer(AUDIT_ARCH_X86_64, 0x7fff_0000_7485), TRACE);
-        assert_ne!(answer(3, 0x2000_0000_7485), ALLOW);
+        assert_eq!(answer(3, 0x2000_0000_7485), TRACE | FOREIGN);
     }
 }

@@ -7,8 +7,10 @@ mod breakpoint;
 mod extended;
 mod filter;
 mod memory;
+mod passage;
 pub mod points;
 mod queue;
+mod scheduling;
 mod stat;
 mod stop;
 
@@ -17,8 +19,10 @@ pub use breakpoint::is_breakpoint;
 pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
+pub use passage::{Passage, descriptor_of};
 pub use queue::{Queue, Siginfo, queue_signal};
-pub use stat::{core_of, cpu_ticks, memory_layout, state};
+pub use scheduling::{Scheduling, scheduling, set_scheduling};
+pub use stat::{core_of, cpu_ticks, memory_layout, processor_time, reaches_all, sleeps, state};
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 
 use geryon_abi::point::FaultPoint;
@@ -281,6 +285,28 @@ impl Stopped {
 
     fn set_options(self, options: i32) -> Result<()> {
         ptrace(libc::PTRACE_SETOPTIONS, self.0, 0, options as usize)
+    }
+
+    /// The filter has stopped a call through the vsyscall page: it is not made, and the thread comes to its
+    /// next stop where it would return to.
+    ///
+    /// # Errors
+    /// When the thread dies on the way.
+    pub fn return_from_vsyscall(self) -> Result<()> {
+        // The kernel lets a tracer do no more than that: it emulates the return by itself.
+        self.set_regs(&Regs {
+            orig_rax: u64::MAX,
+            ..self.regs()?
+        })?;
+        self.interrupt()?;
+        self.resume(0)?;
+        match stop::wait_for(self.0)? {
+            Stop::Event(_, Event::Stop(_)) => Ok(()),
+            end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
+                Err(stop::ended(end))
+            }
+            other => Err(Error::other(format!("unexpected stop {other:?}"))),
+        }
     }
 
     /// Run to the end of the system call it is in (after an exec event).

@@ -82,7 +82,7 @@ impl RemoteMemory {
         let mut out = Vec::new();
         let mut chunk = [0u8; 64];
         while out.len() < max {
-            let at = address + out.len() as u64;
+            let at = address.wrapping_add(out.len() as u64);
             let n = (64 - at as usize % 64).min(max - out.len());
             if self.read(at, &mut chunk[..n]).is_err() {
                 break;

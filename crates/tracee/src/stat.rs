@@ -47,6 +47,31 @@ pub fn memory_layout(pid: Pid) -> Option<[u64; 11]> {
     Some(layout)
 }
 
+/// Processor time that a thread has used, to the nanosecond while it stands still; None where the kernel does
+/// not count it.
+pub fn processor_time(tid: Pid) -> Option<std::time::Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    let ns = text.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(std::time::Duration::from_nanos(ns))
+}
+
+/// How often a thread has gone to sleep; 0 when it is gone.
+pub fn sleeps(tid: Pid) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let mut lines = text.lines();
+    let count = lines.find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+    count.and_then(|c| c.trim().parse().ok()).unwrap_or(0)
+}
+
+/// May this process reach those that are not dumpable, or are another user's (CAP_SYS_PTRACE)?
+pub fn reaches_all() -> bool {
+    const CAP_SYS_PTRACE: u64 = 1 << 19;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+    held.and_then(|h| u64::from_str_radix(h.trim(), 16).ok())
+        .is_some_and(|h| h & CAP_SYS_PTRACE != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

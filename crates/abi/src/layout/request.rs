@@ -34,3 +34,31 @@ pub struct Report {
     /// Return address of the application code.
     pub pc: u64,
 }
+
+/// What [`super::rpc::FETCH`] asks for.
+pub mod enclosed {
+    /// The leader's.
+    pub const LEADERS: u64 = 0;
+    /// The former leader's.
+    pub const FORMERS: u64 = 1;
+    /// Instead of a descriptor's number: its working directory.
+    pub const DIRECTORY: u32 = u32::MAX;
+    /// Its root.
+    pub const ROOT: u32 = u32::MAX - 1;
+    /// The log of the group of the process that asks.
+    pub const LOG: u32 = u32::MAX - 2;
+}
+
+/// What [`super::rpc::FAILED`] tells of.
+pub mod failed {
+    /// A forked child cannot get its log from the monitor, and ends.
+    pub const SEND: u64 = 0;
+    /// It cannot map it, and ends.
+    pub const MAP: u64 = 1;
+    /// A process cannot take over what others share with its former leader.
+    pub const COMMON: u64 = 2;
+    /// A process that takes over has another root than its lost leader, which it cannot enter.
+    pub const ROOT: u64 = 4;
+    /// The ids of all threads are changed by a signal to each, as glibc does it, where that is not repeated.
+    pub const IDS_OF_THREADS: u64 = 3;
+}

@@ -7,11 +7,13 @@ pub const BASE: u64 = 0x4759_0000;
 pub const DIVERGENCE: u64 = BASE + 1;
 /// Executable file mapping appeared: (address, length).
 pub const MAPPED: u64 = BASE + 2;
-/// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo).
+/// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo, 1 if the
+/// frame is that of a point in the midst of computation: `Frame::pad` holds r11, and the flags are as they
+/// were).
 pub const DELIVER: u64 = BASE + 3;
-/// Forked child starts: (sequence number of the fork in its parent, where to write the path of the
-/// new group's segment); answers 1 in the leader (2: it fetches its parent's leader's descriptors
-/// first), 0 in a follower, once its leader has come.
+/// Forked child starts: (sequence number of the fork in its parent, name of the socket to which the
+/// new group's segment is sent, see [`super::letter`]); answers 1 in the leader (2: it fetches its
+/// parent's leader's descriptors first), 0 in a follower, once its leader has come.
 pub const CHILD: u64 = BASE + 4;
 /// A vfork's child, in its parent's memory, starts: (slot).
 pub const VFORKED: u64 = BASE + 9;
@@ -44,5 +46,16 @@ pub const UNREAPED: u64 = BASE + 16;
 pub const DELIVER_BEYOND: u64 = BASE + 17;
 /// Behind a call that the monitor has made the thread make, see `geryon_injected`; does not answer.
 pub const INJECTED: u64 = BASE + 18;
+/// The thread in this slot has the turn, computes, and lets others wait: (slot).
+pub const STARVES: u64 = BASE + 19;
+/// Write to a file of a process below /proc: (address of a [`crate::proc_file::Writing`]).
+pub const WRITES: u64 = BASE + 20;
+/// A descriptor of another process: (its number or one of [`super::enclosed`], name of the socket to
+/// which it is sent, whose, see there).
+pub const FETCH: u64 = BASE + 21;
+/// A process cannot go on: (what has failed, see [`super::failed`], the errno).
+pub const FAILED: u64 = BASE + 22;
+/// A forked child that shares its parent's descriptors needs none of its own any more.
+pub const BEGUN: u64 = BASE + 23;
 /// One past the last.
-pub const END: u64 = BASE + 19;
+pub const END: u64 = BASE + 24;

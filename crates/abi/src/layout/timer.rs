@@ -1,6 +1,8 @@
 //! Timers of a process, which only the leader's has: what is to be known of them to set them again in a
 //! successor's. The monitor reads them there, too.
 
+use super::{Word32, Word64};
+
 /// Timers of one process that are kept in mind: three interval timers, and those of timer_create.
 pub const MAX_TIMERS: usize = 256;
 /// The interval timers come first, each at its number (ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF).
@@ -63,6 +65,69 @@ impl Timer {
             now
         };
         next.saturating_sub(now).max(1)
+    }
+}
+
+/// A timer as a process keeps it, word for word as [`Timer`] has it.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct KeptTimer {
+    /// See [`Timer`].
+    pub exists: Word32,
+    /// See [`Timer`].
+    pub id: Word32,
+    clock: Word32,
+    absolute: Word32,
+    event: [Word64; 3],
+    /// See [`Timer`].
+    pub interval: Word64,
+    /// See [`Timer`].
+    pub value: Word64,
+    /// See [`Timer`].
+    pub since: Word64,
+    /// See [`Timer`].
+    pub rung: Word64,
+}
+
+const _: () = {
+    use core::mem::offset_of;
+    assert!(size_of::<KeptTimer>() == size_of::<Timer>());
+    assert!(offset_of!(KeptTimer, clock) == offset_of!(Timer, clock));
+    assert!(offset_of!(KeptTimer, interval) == offset_of!(Timer, interval));
+    assert!(offset_of!(KeptTimer, value) == offset_of!(Timer, value));
+    assert!(offset_of!(KeptTimer, since) == offset_of!(Timer, since));
+    assert!(offset_of!(KeptTimer, rung) == offset_of!(Timer, rung));
+};
+
+impl KeptTimer {
+    /// What it is set to.
+    pub fn get(&self) -> Timer {
+        Timer {
+            exists: self.exists.get(),
+            id: self.id.get(),
+            clock: self.clock.get() as i32,
+            absolute: self.absolute.get(),
+            event: self.event.each_ref().map(Word64::get),
+            interval: self.interval.get(),
+            value: self.value.get(),
+            since: self.since.get(),
+            rung: self.rung.get(),
+        }
+    }
+
+    /// Keep that in mind. (Last, that it exists.)
+    pub fn set(&self, t: Timer) {
+        self.id.set(t.id);
+        self.clock.set(t.clock as u32);
+        self.absolute.set(t.absolute);
+        for (word, now) in self.event.iter().zip(t.event) {
+            word.set(now);
+        }
+        self.interval.set(t.interval);
+        self.value.set(t.value);
+        self.since.set(t.since);
+        self.rung.set(t.rung);
+        self.exists.set(t.exists);
     }
 }
 

@@ -11,11 +11,11 @@ commands! { pub(super) FCNTL:
   5 F_GETLK Input (InOut(Fixed(32)));
   6 F_SETLK Output (In(Fixed(32)));
   7 F_SETLKW Output (In(Fixed(32)));
-  8 F_SETOWN Input (Int32);
+  8 F_SETOWN Input (Id);
   9 F_GETOWN Input (Unused);
   10 F_SETSIG Input (Int32);
   11 F_GETSIG Input (Unused);
-  15 F_SETOWN_EX Input (In(Fixed(8)));
+  15 F_SETOWN_EX Input (InId(8, 4));
   16 F_GETOWN_EX Input (Out(Fixed(8)));
   17 F_GETOWNER_UIDS Input (Out(Fixed(8)));
   36 F_OFD_GETLK Input (InOut(Fixed(32)));
@@ -41,15 +41,18 @@ commands! { pub(super) PRCTL:
   1 PR_SET_PDEATHSIG Input (Int32) "Set in the leader only; not repeated when a follower takes over.";
   2 PR_GET_PDEATHSIG Input (Out(Fixed(4)));
   3 PR_GET_DUMPABLE Local (Unused);
-  4 PR_SET_DUMPABLE Local (Int32) "With 0 an unprivileged monitor cannot open the replica's /proc files any more.";
+  4 PR_SET_DUMPABLE Local (Int32) "Without CAP_SYS_PTRACE the flag is \
+    remembered and not set, since the monitor could not reach the process any more; its limit for cores is 1 while \
+    it is 0.";
   7 PR_GET_KEEPCAPS Local (Unused);
   8 PR_SET_KEEPCAPS Local (Int32);
   13 PR_GET_TIMING Local (Unused);
   14 PR_SET_TIMING Local (Int32);
   15 PR_SET_NAME Local (Path);
-  16 PR_GET_NAME Local (Out(Fixed(16)));
+  16 PR_GET_NAME Input (Out(Fixed(16))) "Another thread may have given it, by a file below /proc.";
   21 PR_GET_SECCOMP Refused (Unused) "It would show Geryon's own filter.";
-  22 PR_SET_SECCOMP Refused (Int32) "See seccomp.";
+  22 PR_SET_SECCOMP Refused (Int32) "The agent's own calls would meet the filter: switch the program's sandbox off, \
+    or install the filter before Geryon starts.";
   23 PR_CAPBSET_READ Local (Int32);
   24 PR_CAPBSET_DROP Local (Int32);
   25 PR_GET_TSC Refused (Addr) "Geryon owns the time-stamp counter's setting.";
@@ -57,7 +60,7 @@ commands! { pub(super) PRCTL:
   27 PR_GET_SECUREBITS Local (Unused);
   28 PR_SET_SECUREBITS Local (Int32);
   29 PR_SET_TIMERSLACK Local (Int);
-  30 PR_GET_TIMERSLACK Local (Unused);
+  30 PR_GET_TIMERSLACK Input (Unused);
   31 PR_TASK_PERF_EVENTS_DISABLE Local (Unused);
   32 PR_TASK_PERF_EVENTS_ENABLE Local (Unused);
   33 PR_MCE_KILL Local (Int32);

@@ -2,16 +2,21 @@
 
 use crate::row::{Kind::*, Len::*, Row};
 
+const PRIO_PROCESS: u32 = 0;
+const IOPRIO_WHO_PROCESS: u32 = 1;
+
 rows! { pub(super) PROCESSES:
   13 rt_sigaction Local Full (signum: Int32, act: In(Fixed(32)), oldact: Out(Fixed(32)), sigsetsize: Int);
   14 rt_sigprocmask Local Full (how: Int32, set: In(Arg(3)), oldset: Out(Arg(3)), sigsetsize: Int);
   15 rt_sigreturn Lifecycle Full ();
   24 sched_yield Local Full ();
   34 pause Input Full ();
-  39 getpid Input Full ();
+  39 getpid Input Full () -> Id;
   56 clone Lifecycle Partial (flags: Int, stack: Addr, parent_tid: Special, child_tid: Special, tls: Addr)
-    "Threads as pthread_create makes them and processes as fork makes them; new namespaces, CLONE_PARENT, \
-     CLONE_PIDFD and sharing only a part (memory without threads, files) are refused with EINVAL.";
+    "Threads as pthread_create makes them and processes as fork makes them. New namespaces are refused with EPERM, \
+     CLONE_PARENT, CLONE_PIDFD and memory without all the rest with EINVAL. A process that shares descriptors with its \
+     maker (CLONE_FILES), or in a forked process the directory (CLONE_FS), is not taken over when its leader is lost: \
+     the run stops.";
   57 fork Lifecycle Full ();
   58 vfork Lifecycle Partial ()
     "A child that is killed by a signal while it runs in its parent's memory stops the run with a report. So does, in \
@@ -20,7 +25,7 @@ rows! { pub(super) PROCESSES:
   59 execve Lifecycle Full (pathname: Path, argv: Strings, envp: Strings);
   60 exit Lifecycle Full (status: Int32);
   61 wait4 Lifecycle Full (pid: Int32, wstatus: Out(Fixed(4)), options: Int32, rusage: Out(Fixed(144)));
-  62 kill Lifecycle Full (pid: Int32, sig: Int32);
+  62 kill Lifecycle Full (pid: Id, sig: Int32);
   97 getrlimit Input Full (resource: Int32, rlim: Out(Fixed(16)));
   98 getrusage Input Full (who: Int32, usage: Out(Fixed(144)));
   100 times Input Full (buf: Out(Fixed(32)));
@@ -30,10 +35,10 @@ rows! { pub(super) PROCESSES:
   106 setgid Local Full (gid: Int32);
   107 geteuid Local Full ();
   108 getegid Local Full ();
-  109 setpgid Output Full (pid: Int32, pgid: Int32);
-  110 getppid Input Full ();
-  111 getpgrp Input Full ();
-  112 setsid Output Full ();
+  109 setpgid Output Full (pid: Id, pgid: Group);
+  110 getppid Input Full () -> Id;
+  111 getpgrp Input Full () -> Id;
+  112 setsid Output Full () -> Id;
   113 setreuid Local Full (ruid: Int32, euid: Int32);
   114 setregid Local Full (rgid: Int32, egid: Int32);
   115 getgroups Local Full (size: Int32, list: Out(RetTimes(0, 4)));
@@ -42,61 +47,63 @@ rows! { pub(super) PROCESSES:
   118 getresuid Local Full (ruid: Out(Fixed(4)), euid: Out(Fixed(4)), suid: Out(Fixed(4)));
   119 setresgid Local Full (rgid: Int32, egid: Int32, sgid: Int32);
   120 getresgid Local Full (rgid: Out(Fixed(4)), egid: Out(Fixed(4)), sgid: Out(Fixed(4)));
-  121 getpgid Input Full (pid: Int32);
+  121 getpgid Input Full (pid: Id) -> Id;
   122 setfsuid Local Full (fsuid: Int32);
   123 setfsgid Local Full (fsgid: Int32);
-  124 getsid Input Full (pid: Int32);
-  125 capget Local Full (hdrp: InOut(Fixed(8)), datap: Out(Fixed(24)));
-  126 capset Local Full (hdrp: In(Fixed(8)), datap: In(Fixed(24)));
+  124 getsid Input Full (pid: Id) -> Id;
+  125 capget Input Full (hdrp: CapHeader, datap: Out(Fixed(24)));
+  126 capset Each Full (hdrp: CapHeader, datap: In(Fixed(24)));
   127 rt_sigpending Input Full (set: Out(Arg(1)), sigsetsize: Int);
   128 rt_sigtimedwait Input Full (set: In(Arg(3)), info: Out(Fixed(128)), timeout: In(Fixed(16)), sigsetsize: Int);
-  129 rt_sigqueueinfo Lifecycle Full (tgid: Int32, sig: Int32, info: In(Fixed(128)));
+  129 rt_sigqueueinfo Lifecycle Full (tgid: Id, sig: Int32, info: In(Fixed(128)));
   130 rt_sigsuspend Lifecycle Full (mask: Sigmask, sigsetsize: Int);
   131 sigaltstack Local Full (ss: In(Fixed(24)), old_ss: Out(Fixed(24)));
   135 personality Local Full (persona: Int32);
-  140 getpriority Input Full (which: Int32, who: Int32);
-  141 setpriority Local Full (which: Int32, who: Int32, prio: Int32);
-  142 sched_setparam Local Full (pid: Int32, param: In(Fixed(4)));
-  143 sched_getparam Input Full (pid: Int32, param: Out(Fixed(4)));
-  144 sched_setscheduler Local Full (pid: Int32, policy: Int32, param: In(Fixed(4)));
-  145 sched_getscheduler Input Full (pid: Int32);
+  140 getpriority Input Full (which: Int32, who: IdIf(0, PRIO_PROCESS));
+  141 setpriority Each Full (which: Int32, who: IdIf(0, PRIO_PROCESS), prio: Int32);
+  142 sched_setparam Each Full (pid: Id, param: In(Fixed(4)));
+  143 sched_getparam Input Full (pid: Id, param: Out(Fixed(4)));
+  144 sched_setscheduler Each Full (pid: Id, policy: Int32, param: In(Fixed(4)));
+  145 sched_getscheduler Input Full (pid: Id);
   146 sched_get_priority_max Input Full (policy: Int32);
   147 sched_get_priority_min Input Full (policy: Int32);
-  148 sched_rr_get_interval Input Full (pid: Int32, tp: Out(Fixed(16)));
+  148 sched_rr_get_interval Input Full (pid: Id, tp: Out(Fixed(16)));
   157 prctl Local Partial (option: Int32, arg2: ByCommand, arg3: Unused, arg4: Unused, arg5: Unused)
     "Only the options listed below; any other one is refused with EINVAL. arg3 to arg5 reach the kernel but are \
      not compared, for variadic callers leave anything in them.";
   158 arch_prctl Local Partial (code: Int32, addr: ByCommand)
     "Only the codes listed below; the agent owns GS, and shadow stacks cannot follow rewritten code.";
   160 setrlimit Input Partial (resource: Int32, rlim: In(Fixed(16)))
-    "The limit holds in the leader; it is not repeated when a follower takes over.";
-  186 gettid Input Full ();
-  200 tkill Lifecycle Full (tid: Int32, sig: Int32);
+    "Limits of memory hold in every replica, the others in the leader and in who takes over from it.";
+  186 gettid Input Full () -> Id;
+  200 tkill Lifecycle Full (tid: Id, sig: Int32);
   202 futex Local Partial (uaddr: Special, op: Int32, val: Int32, timeout: ByCommand, uaddr2: Special, val3: Int32)
     "In a follower a wait may return early and a wake may wake all, both of which futex allows. PI operations need \
      equal thread ids in all replicas, that is, pid namespaces.";
-  203 sched_setaffinity Input Partial (pid: Int32, cpusetsize: Int32, mask: In(Arg(1)))
-    "Binds the leader's thread only, so that followers keep their own CPUs; not repeated when a follower takes over.";
-  204 sched_getaffinity Input Full (pid: Int32, cpusetsize: Int32, mask: Out(Ret(1)));
-  218 set_tid_address Lifecycle Full (tidptr: Special);
+  203 sched_setaffinity Input Partial (pid: Id, cpusetsize: Int32, mask: In(Arg(1)))
+    "Binds the leader's thread, and that of who takes over from it; followers keep their own CPUs. Not repeated \
+     for a thread of another process, nor for CPUs from 1024 on.";
+  204 sched_getaffinity Input Full (pid: Id, cpusetsize: Int32, mask: Out(Ret(1)));
+  218 set_tid_address Lifecycle Full (tidptr: Special) -> Id;
   219 restart_syscall Lifecycle Full ();
   231 exit_group Lifecycle Full (status: Int32);
-  234 tgkill Lifecycle Full (tgid: Int32, tid: Int32, sig: Int32);
+  234 tgkill Lifecycle Full (tgid: Id, tid: Id, sig: Int32);
   247 waitid Lifecycle Full (which: Int32, pid: Int32, infop: Out(Fixed(28)), options: Int32, rusage: Out(Fixed(144)));
-  251 ioprio_set Local Full (which: Int32, who: Int32, ioprio: Int32);
-  252 ioprio_get Input Full (which: Int32, who: Int32);
+  251 ioprio_set Each Full (which: Int32, who: IdIf(0, IOPRIO_WHO_PROCESS), ioprio: Int32);
+  252 ioprio_get Input Full (which: Int32, who: IdIf(0, IOPRIO_WHO_PROCESS));
   273 set_robust_list Local Full (head: Addr, len: Int);
-  274 get_robust_list Local Full (pid: Int32, head_ptr: Out(Fixed(8)), len_ptr: Out(Fixed(8)));
-  297 rt_tgsigqueueinfo Lifecycle Full (tgid: Int32, tid: Int32, sig: Int32, info: In(Fixed(128)));
-  302 prlimit64 Input Partial (pid: Int32, resource: Int32, new_limit: In(Fixed(16)), old_limit: Out(Fixed(16)))
-    "A new limit holds in the leader; it is not repeated when a follower takes over.";
+  274 get_robust_list Input Full (pid: Id, head_ptr: Out(Fixed(8)), len_ptr: Out(Fixed(8)));
+  297 rt_tgsigqueueinfo Lifecycle Full (tgid: Id, tid: Id, sig: Int32, info: In(Fixed(128)));
+  302 prlimit64 Input Partial (pid: Id, resource: Int32, new_limit: In(Fixed(16)), old_limit: Out(Fixed(16)))
+    "As setrlimit; of another process's new limits, those that are no limits of memory are not repeated when a \
+     follower takes over.";
   309 getcpu Input Full (cpu: Out(Fixed(4)), node: Out(Fixed(4)), tcache: Unused);
-  314 sched_setattr Local Full (pid: Int32, attr: In(Word(1)), flags: Int32);
-  315 sched_getattr Input Full (pid: Int32, attr: Out(Arg(2)), size: Int32, flags: Int32);
+  314 sched_setattr Each Full (pid: Id, attr: In(Word(1)), flags: Int32);
+  315 sched_getattr Input Full (pid: Id, attr: Out(Arg(2)), size: Int32, flags: Int32);
   322 execveat Lifecycle Full (dirfd: Fd, pathname: Path, argv: Strings, envp: Strings, flags: Int32);
   424 pidfd_send_signal Lifecycle Partial (pidfd: Fd, sig: Int32, info: In(Fixed(128)), flags: Int32)
     "Works for processes outside; a replica's own processes are reached only in the leader: use kill.";
-  434 pidfd_open Input Partial (pid: Int32, flags: Int32)
+  434 pidfd_open Input Partial (pid: Id, flags: Int32)
     "Names the leader's process; the descriptor does not follow when a follower takes over.";
   444 landlock_create_ruleset Input Full (attr: In(Arg(1)), size: Int, flags: Int32);
   445 landlock_add_rule Input Full (ruleset_fd: Fd, rule_type: Int32, rule_attr: In(Fixed(12)), flags: Int32)

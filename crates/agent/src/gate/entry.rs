@@ -100,6 +100,58 @@ global_asm!(
     "call geryon_first_turn",
     "mov rsp, gs:[0x28]",
     "jmp geryon_restore",
+    // ---- converged threads, in the midst of computation ----------------------------------------------
+    ".globl geryon_converged",
+    "geryon_converged:",                 // from the monitor: gs:[0x20] = where the thread stood
+    "mov gs:[0x08], rsp",            // (nothing of the program's may change, flags and red zone included)
+    "mov rsp, gs:[0x18]",
+    "push r11",                      // Frame.pad
+    "push rcx",                      // Frame.rcx
+    "push qword ptr gs:[0x20]",      // Frame.resume
+    "push qword ptr gs:[0x08]",      // Frame.rsp
+    "pushfq",                        // Frame.flags
+    "push rax",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push r10",
+    "push r8",
+    "push r9",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "sub rsp, 256",
+    save_xmm!("rsp"),
+    "mov gs:[0x28], rsp",
+    "mov rdi, rsp",
+    "cld",
+    "call geryon_on_converged",
+    load_xmm!("rsp"),                // it goes on as if nothing had been
+    "add rsp, 256",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "pop r9",
+    "pop r8",
+    "pop r10",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "pop rax",
+    "mov rcx, [rsp+16]",
+    "mov gs:[0x20], rcx",
+    "mov rcx, [rsp+24]",
+    "mov r11, [rsp+32]",
+    "mov qword ptr gs:[0x28], 0",
+    "popfq",
+    "mov rsp, [rsp]",
+    "jmp qword ptr gs:[0x20]",
     // ---- hooks ---------------------------------------------------------------------------
     // What the agent leaves on the user's stack would differ between leader and follower, and
     // programs pass uninitialised bytes on: hooks run on the agent stack.

@@ -43,7 +43,7 @@ pub(super) fn prepare_owned(m: u64, owner_died: bool) {
     let mut patience = Patience::new();
     loop {
         let owner = lock.load(Ordering::Acquire) & TID;
-        if owner == 0 || owner == own_tid(private().tid_offset) {
+        if owner == 0 || owner == own_tid(private().tid_offset.get()) {
             break;
         }
         if patience.spend() {
@@ -58,7 +58,7 @@ pub(super) fn prepare_owned(m: u64, owner_died: bool) {
 fn take_plain(m: u64) -> bool {
     const KIND: u64 = 16;
     let p = private();
-    if word_at(m + KIND).load(Ordering::Relaxed) != 0 || p.tid_offset == 0 {
+    if word_at(m + KIND).load(Ordering::Relaxed) != 0 || p.tid_offset.get() == 0 {
         return false;
     }
     if word_at(m)
@@ -67,7 +67,7 @@ fn take_plain(m: u64) -> bool {
     {
         return false;
     }
-    word_at(m + 8).store(own_tid(p.tid_offset), Ordering::Relaxed);
+    word_at(m + 8).store(own_tid(p.tid_offset.get()), Ordering::Relaxed);
     let users = word_at(m + 12);
     users.store(
         users.load(Ordering::Relaxed).wrapping_add(1),

@@ -35,7 +35,7 @@ pub(super) fn hashed(object: u64) -> Clock {
 pub(super) fn original(hook: u16, a: u64, c: u64, d: u64, e: u64) -> i32 {
     // SAFETY: the monitor stored the address of the relocated original before it wrote the
     // jump that leads here; C functions of fewer arguments ignore the rest.
-    unsafe { on_user_stack(private().orig[hook as usize], [a, c, d, e]) as i32 }
+    unsafe { on_user_stack(private().orig[hook as usize].get(), [a, c, d, e]) as i32 }
 }
 
 /// Call the original while the thread is suspended.
@@ -238,7 +238,7 @@ pub(super) fn acquire_errno(hook: u16, sure: u16, object: u64, a: [u64; 3]) -> i
 }
 
 pub(super) fn errno() -> Option<&'static AtomicU32> {
-    let f = private().orig[ERRNO_LOCATION];
+    let f = private().orig[ERRNO_LOCATION].get();
     if f == 0 {
         return None;
     }

@@ -1,9 +1,10 @@
 //! What goes into a call: its digest.
 
-use super::{IOVEC_MAX, bytes, fdset_bytes, kind_of, read32, read64};
+use super::{IOVEC_MAX, bytes, fdset_bytes, read32, read64};
 use crate::digest::Digest;
 use crate::gate::guarded;
 use geryon_abi::row::{Kind, Len, Row};
+use geryon_abi::table::kind_of;
 
 const PATH_MAX: usize = 4096;
 
@@ -33,7 +34,9 @@ pub fn digest(row: &Row, args: &[u64; 6]) -> u64 {
         let v = args[i];
         match kind_of(row, i, args) {
             Kind::Int | Kind::Addr | Kind::Special | Kind::ByCommand => d.number(v),
-            Kind::Int32 | Kind::Fd => d.number(v as u32 as u64),
+            Kind::Int32 | Kind::Fd | Kind::Id | Kind::IdIf(..) | Kind::Group => {
+                d.number(v as u32 as u64)
+            }
             Kind::Unused => {}
             Kind::Out(_) | Kind::OutAlways(_) | Kind::IovecOut(_) | Kind::SockaddrOut(_) => {
                 d.number((v != 0) as u64)
@@ -88,6 +91,8 @@ unsafe fn digest_memory(d: &mut Digest, kind: Kind, p: u64, args: &[u64; 6]) {
                 }
             }
             Kind::In(len) | Kind::InOut(len) => d.bytes(bytes(p, in_len(len, args))),
+            Kind::InId(len, _) => d.bytes(bytes(p, len as u64)),
+            Kind::CapHeader => d.bytes(bytes(p, 8)),
             Kind::FdSet(n) => d.bytes(bytes(p, fdset_bytes(args[n as usize]))),
             Kind::IovecIn(n) => digest_iovec(d, p, args[n as usize]),
             Kind::MsghdrIn => digest_message(d, p),

@@ -1,12 +1,15 @@
 //! What comes out of a call: the walk over all that the kernel has written.
 
 use super::transfer::Transfer;
-use super::{IOVEC_MAX, fdset_bytes, kind_of, read32, read64};
+use super::{IOVEC_MAX, fdset_bytes, read32, read64};
 use crate::gate::guarded;
 use geryon_abi::row::{Kind, Len, Row};
+use geryon_abi::table::kind_of;
 
 /// Bytes of the longest address of a socket.
 const NAME_MAX: u32 = 128;
+
+const EINVAL: i64 = -22;
 
 /// What has to be remembered from before the call to know how much the kernel wrote.
 #[derive(Clone, Copy, Default)]
@@ -74,6 +77,8 @@ pub(super) fn walk<T: Transfer>(
             Kind::Out(len) | Kind::InOut(len) if good => {
                 plain(t, p, out_len(len, args, result, before))
             }
+            // The version that the kernel knows, where it does not know the program's.
+            Kind::CapHeader if result == EINVAL || (good && args[1] == 0) => plain(t, p, 4),
             Kind::FdSet(n) if good => plain(t, p, fdset_bytes(args[n as usize])),
             Kind::SockaddrOut(n) if good => {
                 let word = args[n as usize];

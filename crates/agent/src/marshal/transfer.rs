@@ -1,13 +1,14 @@
 //! Where what came out of a call goes to, and where it comes from: the log, memory, the former leader.
 
 use super::outgoing::{Before, walk};
-use super::{bytes, kind_of, read64};
+use super::{bytes, read64};
 use crate::digest::Digest;
 use crate::log::{get_torn, get_words_torn, put, put_again, put_words, reserve};
 use crate::state::Here;
 use crate::stop::broken;
 use geryon_abi::layout::MAX_PIECES;
 use geryon_abi::row::{Kind, Len, Row};
+use geryon_abi::table::kind_of;
 
 /// Where out-bytes go to or come from.
 pub(super) trait Transfer {

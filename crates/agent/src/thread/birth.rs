@@ -1,7 +1,10 @@
 //! Birth: clone inside the section LIFE, in the slot that the leader chose.
 
+use super::flags::{
+    Birth, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, judge, traced,
+};
 use super::slot::{await_free, is_free};
-use super::{ALIVE, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, HIGH, store_tid};
+use super::{ALIVE, HIGH, store_tid};
 use crate::clock::LIFE;
 use crate::compare::expect_plain;
 use crate::diverge::{diverged, diverged_for_good};
@@ -19,12 +22,7 @@ use geryon_abi::record::{kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
 
 const NR_MPROTECT: u64 = 10;
-const CLONE_VM: u64 = 0x100;
-const CLONE_VFORK: u64 = 0x4000;
-const CLONE_THREAD: u64 = 0x10000;
-const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
 const EAGAIN: i64 = -11;
-const EINVAL: i64 = -22;
 
 /// Are locks and atomics recorded? Not where one thread runs at a time, nor where nobody follows.
 fn orders() -> bool {
@@ -34,23 +32,21 @@ fn orders() -> bool {
 
 /// clone.
 pub fn clone(frame: &mut Frame, row: &'static Row) {
-    let flags = frame.rdi;
-    if flags & CLONE_VM == 0 {
-        return crate::process::fork(frame, row);
-    }
-    if flags & CLONE_VFORK != 0 {
-        return crate::process::vfork(frame, row);
-    }
-    if flags & CLONE_THREAD == 0 {
-        crate::stop::refused(row.nr as u64, flags);
-        frame.rax = EINVAL as u64;
-        return;
+    match judge(frame.rdi) {
+        Ok(Birth::Thread) => {}
+        Ok(Birth::Fork) => return crate::process::fork(frame, row),
+        Ok(Birth::Vfork) => return crate::process::vfork(frame, row),
+        Err(errno) => {
+            crate::stop::refused(row.nr as u64, frame.rdi);
+            frame.rax = errno as u64;
+            return;
+        }
     }
     let mut b = block();
     let p = private();
-    if p.multi == 0 {
+    if p.multi.get() == 0 {
         crate::clock::register_barrier();
-        p.multi = 1;
+        p.multi.set(1);
         crate::serial::begin(b);
     }
     if b.suspend == 0 {
@@ -142,7 +138,7 @@ fn start(frame: &Frame, slot: usize, shown: u32) -> i64 {
     child.rsp = frame.rsi;
     crate::wait::adapt(ALIVE.fetch_add(1, Ordering::Relaxed) + 1);
     // The leader's id is the one that the program sees: there the kernel itself may store it.
-    let keep = frame.rdi
+    let keep = traced(frame.rdi)
         & if leads() {
             !CLONE_CHILD_SETTID
         } else {
@@ -197,6 +193,12 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.waiting.store(wait::NONE, Ordering::Relaxed);
     new.pending_count.store(0, Ordering::Relaxed);
     new.signal_logged = 0;
+    new.is_bound = parent.is_bound;
+    if parent.is_bound != 0 {
+        new.cpus = parent.cpus;
+    }
+    new.is_named = parent.is_named;
+    new.name = parent.name;
     new.clear_tid = if state.rdi & CLONE_CHILD_CLEARTID != 0 && !vforked {
         state.r10
     } else {

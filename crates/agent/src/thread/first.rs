@@ -1,6 +1,7 @@
 //! A thread's first steps, on its agent stack: its stream, the id that the program sees, its turn.
 
-use super::{CLONE_CHILD_SETTID, store_tid};
+use super::flags::CLONE_CHILD_SETTID;
+use super::store_tid;
 use crate::compare::same_kind;
 use crate::event::plain;
 use crate::gate::{real, rpc};
@@ -29,6 +30,9 @@ extern "C" fn geryon_thread_started(_block: u64) {
         rpc(number::VFORKED, b.slot as u64, 0, 0);
         resume_stream(leads());
         greet(b);
+        for address in b.vfork_tids.into_iter().filter(|a| *a != 0) {
+            store_tid(address, b.shown_tid);
+        }
         return;
     }
     // Its birth comes first: whoever takes over must find it in the log.

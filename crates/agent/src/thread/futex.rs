@@ -39,7 +39,7 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     let mut b = block();
     let waits = waits(&args);
     let timed = waits && args[3] != 0;
-    let is_alone = private().multi == 0 && b.suspend == 0 && args[1] & PRIVATE != 0;
+    let is_alone = private().multi.get() == 0 && b.suspend == 0 && args[1] & PRIVATE != 0;
     if is_alone && waits {
         // Nobody can wake it, and whoever waits sees what the kernel says. (Where processes share the word,
         // whether one has to wait is a matter of each replica.)

@@ -15,13 +15,13 @@ use geryon_abi::row::Row;
 pub fn set_tid_address(frame: &mut Frame, row: &'static Row) {
     let mut b = block();
     b.clear_tid = frame.rdi;
-    if private().tid_offset == 0 && b.slot == 0 {
+    if private().tid_offset.get() == 0 && b.slot == 0 {
         let base: u64;
         // SAFETY: reads a register.
         unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
         let offset = frame.rdi.wrapping_sub(base);
         if base != 0 && offset < 4096 {
-            private().tid_offset = offset;
+            private().tid_offset.set(offset);
         }
     }
     if !leads() {

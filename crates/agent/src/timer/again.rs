@@ -20,18 +20,19 @@ const NR_TIMER_DELETE: u64 = 226;
 pub fn put_off(times: u64) {
     const LEAST: u64 = 500 * MICROSECOND;
     const DOUBLED_AT_MOST: u64 = 10;
-    let t = &mut private().timers[REAL];
-    t.value = LEAST << times.min(DOUBLED_AT_MOST);
-    t.since = now(MONOTONIC);
-    set_interval(REAL, t.interval, t.value);
+    let t = &private().timers[REAL];
+    let value = LEAST << times.min(DOUBLED_AT_MOST);
+    t.value.set(value);
+    t.since.set(now(MONOTONIC));
+    set_interval(REAL, t.interval.get(), value);
 }
 
 /// New leader: set all for what is left.
 pub fn set_again() {
-    let lost = private().lost_at;
+    let lost = private().lost_at.get();
     let ago = now(MONOTONIC).saturating_sub(lost);
     for i in 0..MAX_TIMERS {
-        let t = private().timers[i];
+        let t = private().timers[i].get();
         if t.exists == 0 {
             continue;
         }

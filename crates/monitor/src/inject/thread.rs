@@ -7,11 +7,7 @@ use geryon_abi::layout::{AGENT_BASE, RESERVED_END, touches_reserved};
 use geryon_fault::place::Maps;
 use geryon_fault::{Gpr, Target, registers, vector};
 use geryon_patch::{INSTRUCTION_MAX, instruction_len};
-use geryon_tracee::{Event, Pid, Regs, Stop, Stopped, poll_for, restartable, xsave_offset};
-use std::time::{Duration, Instant};
-
-/// The loop serves others again after so long.
-const PATIENCE: Duration = Duration::from_millis(5);
+use geryon_tracee::{Pid, Regs, Stopped, restartable, xsave_offset};
 
 /// What may come of a fault that was tried: why it cannot be made.
 type Struck = Result<Result<(), String>>;
@@ -39,29 +35,6 @@ fn is_memory(target: &Target) -> bool {
 }
 
 impl Monitor {
-    /// Stop a thread. False: it did not stop in time, or it is gone.
-    pub(super) fn hold(&mut self, tid: Pid) -> Result<bool> {
-        let start = Instant::now();
-        while self.threads.contains_key(&tid)
-            && self.outcome.is_none()
-            && Stopped(tid).interrupt().is_ok()
-        {
-            loop {
-                match poll_for(tid) {
-                    Ok(Some(Stop::Event(_, Event::Stop(libc::SIGTRAP)))) => return Ok(true),
-                    Ok(Some(other)) => {
-                        // It came first and has used the interruption up.
-                        self.on_stop(other)?;
-                        break;
-                    }
-                    Ok(None) if start.elapsed() < PATIENCE => std::hint::spin_loop(),
-                    Ok(None) | Err(_) => return Ok(false),
-                }
-            }
-        }
-        Ok(false)
-    }
-
     /// Is what is to be hit the kernel's at this moment? What a thread's rax holds while it is in a call
     /// is overwritten with the result, and until it has made a step behind it that is what the kernel
     /// says: outside of what replicas can check. So is what the call has written to memory. And a stop takes

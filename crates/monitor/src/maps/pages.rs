@@ -43,6 +43,23 @@ impl Pages {
         })
     }
 
+    /// Start and length of the pages of a process that are there, that are writable, and that no other
+    /// process has.
+    ///
+    /// # Errors
+    /// When it is gone, or /proc does not show its pages.
+    pub fn own_of(pid: i32) -> Result<Vec<(u64, u64)>> {
+        let mut pages = Pages::writable_of(pid)?;
+        let mut out = Vec::new();
+        while let Some((start, len)) = pages.mappings.pop_front() {
+            for at in (start..start + len).step_by((WINDOW_PAGES * PAGE_BYTES) as usize) {
+                let window = (start + len - at).min(WINDOW_PAGES * PAGE_BYTES);
+                out.extend(runs(at, &pages.entries(at, window), |e| e & EXCLUSIVE != 0));
+            }
+        }
+        Ok(out)
+    }
+
     /// Start and length of the next ones. Of length 0 when there were none in what was looked at; None
     /// at the end.
     pub fn next(&mut self) -> Option<(u64, u64)> {
@@ -55,7 +72,7 @@ impl Pages {
             if window < len {
                 self.mappings.push_front((start + window, len - window));
             }
-            self.found = runs(start, &self.entries(start, window));
+            self.found = runs(start, &self.entries(start, window), |e| e & EXCLUSIVE == 0);
         }
         Some((0, 0))
     }
@@ -82,11 +99,11 @@ fn is_there(entry: u64) -> bool {
     entry & (PRESENT | SWAPPED) != 0
 }
 
-/// The pages that are there and not exclusive, neighbours together.
-fn runs(start: u64, entries: &[u64]) -> VecDeque<(u64, u64)> {
+/// The pages that are there and wanted, neighbours together.
+fn runs(start: u64, entries: &[u64], wanted: impl Fn(u64) -> bool) -> VecDeque<(u64, u64)> {
     let mut out: VecDeque<(u64, u64)> = VecDeque::new();
     for (i, entry) in entries.iter().enumerate() {
-        if !is_there(*entry) || entry & EXCLUSIVE != 0 {
+        if !is_there(*entry) || !wanted(*entry) {
             continue;
         }
         let at = start + i as u64 * PAGE_BYTES;
@@ -107,8 +124,12 @@ mod tests {
         let (shared, own, none) = (PRESENT, PRESENT | EXCLUSIVE, 0);
         let entries = [shared, SWAPPED, own, none, shared, none];
         let p = PAGE_BYTES;
-        assert_eq!(runs(8 * p, &entries), [(8 * p, 2 * p), (12 * p, p)]);
-        assert!(runs(0, &[]).is_empty());
+        let others_have = |e| e & EXCLUSIVE == 0;
+        assert_eq!(
+            runs(8 * p, &entries, others_have),
+            [(8 * p, 2 * p), (12 * p, p)]
+        );
+        assert!(runs(0, &[], others_have).is_empty());
     }
 
     #[test]

@@ -69,6 +69,30 @@ impl Monitor {
         Ok(Some(halted))
     }
 
+    /// Stop a thread. False: it did not stop in time, or it is gone.
+    pub(crate) fn hold(&mut self, tid: Pid) -> Result<bool> {
+        let start = Instant::now();
+        while self.threads.contains_key(&tid)
+            && self.outcome.is_none()
+            && Stopped(tid).interrupt().is_ok()
+        {
+            loop {
+                match poll_for(tid) {
+                    Ok(Some(Stop::Event(_, Event::Stop(libc::SIGTRAP)))) => return Ok(true),
+                    Ok(Some(other)) => {
+                        // It came first and has used the interruption up.
+                        self.on_stop(other)?;
+                        break;
+                    }
+                    Ok(None) if start.elapsed() < SPIN => std::hint::spin_loop(),
+                    Ok(None) if start.elapsed() < PATIENCE => await_report(LOOK),
+                    Ok(None) | Err(_) => return Ok(false),
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// A call of the leader's that is cut short by an interruption is completed by its agent.
     pub(crate) fn note_halt(&mut self, pid: Pid, halted: &[Pid]) {
         if !self

@@ -8,6 +8,7 @@ use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{block_address, touches_reserved};
 use geryon_abi::point::FaultPoint;
+use geryon_ring::seats;
 use geryon_tracee::{Pid, RemoteMemory, Stopped, points, settle_forked};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -376,11 +377,8 @@ impl Monitor {
         let mut asleep = Vec::new();
         for p in places {
             let ring = g.segment.ring(p.slot);
-            let line = &ring.followers[replica];
-            line.tail.store(p.pos, Ordering::SeqCst);
-            line.ack.store(p.verified, Ordering::SeqCst);
-            let bit = 1 << source;
-            if ring.follower_sleeps.load(Ordering::SeqCst) & bit != 0 {
+            seats::stands(ring, replica, p.pos, p.verified);
+            if seats::sleeps(ring, source) {
                 asleep.push(p.slot);
             }
         }
@@ -391,10 +389,7 @@ impl Monitor {
             header.open.file_maps[source].load(Ordering::SeqCst)
         };
         header.open.file_maps[replica].store(maps, Ordering::SeqCst);
-        if sleeps {
-            header.sleeping.fetch_or(1 << replica, Ordering::SeqCst);
-        }
-        header.joining.fetch_or(1 << replica, Ordering::SeqCst);
+        seats::takes(header, replica, sleeps);
         Ok(asleep)
     }
 
@@ -415,7 +410,7 @@ impl Monitor {
             // Half of it, so that it looks for who holds it up in time.
             let limit = memory
                 .word(at)?
-                .min(tail + g.segment.ring_words() as u64 / 2);
+                .min(tail.wrapping_add(g.segment.ring_words() as u64 / 2));
             memory.set_word(at, limit)?;
         }
         Ok(())

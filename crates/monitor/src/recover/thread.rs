@@ -4,7 +4,10 @@ use super::demote;
 use crate::block_field;
 use crate::image::Image;
 use anyhow::{Result, bail};
-use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, restartable, robust_list, settle};
+use geryon_tracee::{
+    Pid, Regs, RemoteMemory, Scheduling, Stopped, restartable, robust_list, scheduling,
+    set_scheduling, settle,
+};
 
 /// Where in a block's stack area nothing lies as long as its thread does not run.
 const SCRATCH: u64 = 0x4800;
@@ -22,6 +25,7 @@ pub struct State {
     robust: (u64, u64),
     altstack: [u64; 3],
     clear_tid: u64,
+    scheduling: Option<Scheduling>,
 }
 
 impl State {
@@ -61,6 +65,7 @@ impl State {
             robust: robust_list(tid)?,
             altstack,
             clear_tid: memory.word(block + block_field!(clear_tid))?,
+            scheduling: scheduling(tid),
         }))
     }
 
@@ -109,6 +114,10 @@ impl State {
                 libc::SYS_prctl,
                 [libc::PR_SET_NAME as u64, scratch, 0, 0, 0, 0],
             )?;
+        }
+        if let Some(wanted) = self.scheduling.filter(|_| !first) {
+            // (The first thread's is what a fork passes on.)
+            set_scheduling(tid, wanted);
         }
         memory.write(
             self.block + block_field!(own_tid),

@@ -11,6 +11,9 @@ use geryon_tracee::Pid;
 const PATH_MAX: u64 = 4096;
 const PAGE: u64 = 4096;
 
+/// So many bytes of one argument are looked through for the first that differs.
+const LOOKED_AT: u64 = 1 << 26;
+
 impl Monitor {
     /// Compare scalars, then the in-buffers of both replicas, which still stand at the call.
     pub(super) fn first_difference(
@@ -26,7 +29,16 @@ impl Monitor {
         let row = table::row(u64::from(record::short_of(w.ours[0])))?;
         for (i, a) in row.args.iter().enumerate() {
             let (x, y) = (w.theirs[2 + i], w.ours[2 + i]);
-            let scalar = matches!(a.kind, Kind::Int | Kind::Int32 | Kind::Fd | Kind::Addr);
+            let scalar = matches!(
+                a.kind,
+                Kind::Int
+                    | Kind::Int32
+                    | Kind::Fd
+                    | Kind::Addr
+                    | Kind::Id
+                    | Kind::IdIf(..)
+                    | Kind::Group
+            );
             if scalar && x != y && k == kind::BEGIN {
                 return Some(Difference {
                     argument: a.name.into(),
@@ -62,6 +74,8 @@ impl Monitor {
         (address, len): (u64, u64),
         text: bool,
     ) -> Option<(u64, u8, u8)> {
+        // (A length from a replica's memory may be any number.)
+        let len = len.min(LOOKED_AT);
         let mut offset = 0;
         while offset < len {
             let at = address.checked_add(offset)?;

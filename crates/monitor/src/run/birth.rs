@@ -4,11 +4,14 @@ use crate::private_field;
 use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use crate::takeover::Takeover;
-use anyhow::{Result, bail};
-use geryon_abi::layout::role;
+use anyhow::{Context, Result, bail};
+use geryon_abi::layout::{enclosed, failed, letter, role};
 use geryon_tracee::{Pid, Stopped, kill};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+
+/// How a forked child asks for its log.
+const LOG: u64 = letter::asked(enclosed::LOG, enclosed::LEADERS);
 
 impl Monitor {
     /// A thread has made another one, or a process. One that leads and has forked goes on when its child
@@ -19,22 +22,28 @@ impl Monitor {
         let is_process = tgid_of(new).is_none_or(|t| t == new);
         let creator_pid = self.threads[&creator].pid;
         let mut stays = false;
+        let mut common = false;
         if is_process {
             self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
             // The agent's fork says which one it is.
-            let fork = match parent {
-                Some(_) if !borrows => Some(Stopped(creator).regs()?.r9),
-                _ => None,
-            };
+            let mut fork = None;
+            if parent.is_some() && !borrows {
+                let regs = Stopped(creator).regs()?;
+                fork = Some(regs.r9);
+                // It must not see the descriptors that its child needs to begin.
+                common = regs.rdi & libc::CLONE_FILES as u64 != 0;
+            }
+            let alone = self.options.replicas == 1 && !common;
             stays = !borrows
-                && self.options.replicas > 1
+                && !alone
                 && parent.is_some_and(|(id, replica)| self.leads(id, replica))
                 && !self.follows(creator_pid);
             let process = Process {
                 parent,
                 fork,
                 creator: stays.then_some(creator),
+                common,
                 ..Process::new(parent.map_or(0, |p| p.1))
             };
             self.processes.insert(new, process);
@@ -74,6 +83,13 @@ impl Monitor {
         }
     }
 
+    /// A forked child has what it needs to begin.
+    pub(super) fn on_begun(&mut self, pid: Pid) {
+        if let Some(p) = self.processes.get_mut(&pid) {
+            Monitor::release_creator(p);
+        }
+    }
+
     /// A vfork's child says on which slot of its parent's memory it runs.
     pub(super) fn on_vforked(&mut self, pid: Pid, slot: u64) {
         if let Some(p) = self.processes.get_mut(&pid) {
@@ -82,15 +98,10 @@ impl Monitor {
         }
     }
 
-    /// A forked child says which fork of its parent it comes from; it is told the path of its
-    /// group's segment, and answered 1 when it leads. One that follows is answered (None: not yet) when
+    /// A forked child says which fork of its parent it comes from; it is sent its group's segment, to
+    /// the socket of this name, and answered 1 when it leads. One that follows is answered (None: not yet) when
     /// its leader has come: until then it may have to lead itself, with the descriptors it was born with.
-    pub(super) fn on_child(
-        &mut self,
-        pid: Pid,
-        sequence: u64,
-        path_at: u64,
-    ) -> Result<Option<i64>> {
+    pub(super) fn on_child(&mut self, pid: Pid, sequence: u64, socket: u64) -> Result<Option<i64>> {
         let newborn = self.processes.get(&pid).filter(|p| p.group.is_none());
         let Some((parent, replica)) = newborn.and_then(|p| p.parent) else {
             // Its descriptors may be the leader's: it must not close them.
@@ -138,13 +149,19 @@ impl Monitor {
         }
         // Its leader has been killed before it came: nothing will be said to it any more.
         let late = g.ending && g.leader_gone.is_some();
-        let mut path = g.segment.path().into_bytes();
-        path.push(0);
-        self.memory(pid)?.write(path_at, &path)?;
+        // One that was killed meanwhile reports its end; one that has no socket says so itself.
+        if socket != 0
+            && let Err(e) = self.passage.send(socket, LOG, &[g.segment.descriptor()])
+            && e.raw_os_error() != Some(libc::ECONNREFUSED)
+        {
+            return Err(e).context("cannot send it its log");
+        }
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
             p.fork = None;
-            Monitor::release_creator(p);
+            if !p.common {
+                Monitor::release_creator(p);
+            }
         }
         if late {
             kill(pid, libc::SIGKILL);
@@ -172,6 +189,32 @@ impl Monitor {
 }
 
 impl Monitor {
+    /// A process cannot go on, and says why.
+    pub(super) fn on_failed(&mut self, pid: Pid, what: u64, error: u64) {
+        let what = match what {
+            failed::SEND => {
+                "is killed right after its fork: it cannot get its log from the monitor"
+            }
+            failed::IDS_OF_THREADS => {
+                return self.give_up(
+                    "stopped: the program has changed its user or group while it has several threads, which \
+                     --order clocks does not repeat; use --order serial",
+                );
+            }
+            failed::ROOT => "cannot take over: it cannot enter the root of its lost leader",
+            failed::MAP => "is killed right after its fork: it cannot map its log",
+            _ => {
+                "cannot take over: its lost leader shared descriptors or directory with another process \
+                 (clone with CLONE_FILES or CLONE_FS)"
+            }
+        };
+        let why = match (error as i64).unsigned_abs() {
+            0 => String::new(),
+            e => format!(": {}", std::io::Error::from_raw_os_error(e as i32)),
+        };
+        self.say(&format!("process {pid} {what}{why}"));
+    }
+
     /// A forked process leads its group, unless one did before that was lost: it is what the program calls
     /// the child.
     fn name_leader(&mut self, id: GroupId, pid: Pid) {

@@ -5,7 +5,7 @@ use crate::options::Outcome;
 use crate::state::{End, Group, GroupId, Monitor, Name, Process};
 use crate::takeover::Takeover;
 use geryon_tracee::{Pid, kill};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Monitor {
     /// A thread has ended, and with the first thread its process.
@@ -89,6 +89,35 @@ impl Monitor {
     fn on_root_end(&mut self, pid: Pid, end: End) {
         if pid == self.root {
             self.outcome.get_or_insert(end.into());
+        }
+    }
+
+    /// The program's first process has ended, and others that it has left keep the run from ending: after a
+    /// while the user is told which, once.
+    pub(super) fn tell_outlived(&mut self) {
+        const AFTER: Duration = Duration::from_secs(5);
+        let Some(Outcome::Exited(_) | Outcome::Killed(_)) = self.outcome else {
+            return;
+        };
+        let (since, told) = *self.outlived.get_or_insert((Instant::now(), false));
+        if told || since.elapsed() < AFTER {
+            return;
+        }
+        let mut left: Vec<String> = self
+            .groups
+            .values()
+            .filter_map(|g| {
+                let name = std::fs::read_to_string(format!("/proc/{}/comm", g.leader_pid()?));
+                Some(format!("{} ({})", name.ok()?.trim_end(), g.name.shown))
+            })
+            .collect();
+        left.sort();
+        if !left.is_empty() {
+            self.outlived = Some((since, true));
+            eprintln!(
+                "geryon: the program has ended; the run ends with what it has left running: {}",
+                left.join(", ")
+            );
         }
     }
 

@@ -36,6 +36,7 @@ impl Monitor {
             tracee,
             memory: &memory,
             image: &self.image,
+            passage: &self.passage,
             start,
         };
         installer.install(&segment, identity)?;
@@ -116,6 +117,7 @@ impl Monitor {
             verify: self.options.verify.code(),
             tsc_mult: self.tsc_mult,
             shown: shown as u32,
+            reaches_all: self.reaches_all,
         }
     }
 

@@ -1,9 +1,14 @@
 //! What agents ask when a replica has taken over: ids, descriptors and memory of those that are gone.
 
-use crate::state::Monitor;
+use crate::state::{Group, Monitor};
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::who;
-use geryon_tracee::Pid;
+use geryon_abi::layout::{enclosed, letter, who};
+use geryon_abi::proc_file::NAMES;
+use geryon_tracee::{Pid, descriptor_of};
+use std::fs::File;
+use std::io::Error;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 /// Close-on-exec in the list of descriptors.
 const CLOSE_ON_EXEC: u64 = 1 << 32;
@@ -32,15 +37,42 @@ impl Monitor {
         let mut done = 0;
         while done < len {
             let n = (len - done).min(PIECE) as usize;
-            from.read(address + done, &mut buffer[..n])?;
-            to.write(address + done, &buffer[..n])?;
+            from.read(address.wrapping_add(done), &mut buffer[..n])?;
+            to.write(address.wrapping_add(done), &buffer[..n])?;
             done += n as u64;
         }
         Ok(0)
     }
 
-    /// Write the former leader's descriptors into an array: its process, the highest, its umask, then
-    /// one word each. The number of words written, from index `first` on.
+    /// Send a descriptor of another process, or its working directory, to the socket of this name: see
+    /// `rpc::FETCH`. 0, or an errno.
+    pub(super) fn hand(&self, pid: Pid, fd: u32, socket: u64, whose: u64) -> i64 {
+        let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
+        let asked = letter::asked(fd, whose);
+        if fd == enclosed::LOG {
+            let log = group.ok_or(Error::from_raw_os_error(libc::ESRCH));
+            let log = log.map(|g| g.segment.descriptor());
+            return errno(log.and_then(|log| self.passage.send(socket, asked, &[log])));
+        }
+        let from = match whose {
+            enclosed::LEADERS => group.and_then(Group::leader_pid),
+            _ => self.former(pid),
+        };
+        let handed = from.ok_or(Error::from_raw_os_error(libc::ESRCH));
+        let handed = handed.and_then(|from| {
+            let found = match fd {
+                enclosed::DIRECTORY => directory_of(from, "cwd")?,
+                enclosed::ROOT => directory_of(from, "root")?,
+                _ => descriptor_of(from, fd as i32)?,
+            };
+            self.passage.send(socket, asked, &[found.as_fd()])
+        });
+        errno(handed)
+    }
+
+    /// Write the former leader's descriptors into an array: the highest, its umask, whether its root is
+    /// another one (1), then one word each.
+    /// The number of words written, from index `first` on.
     pub(super) fn descriptors(&mut self, pid: Pid, to: u64, first: u64, room: u64) -> Result<i64> {
         let Some(former) = self.former(pid) else {
             return Ok(0);
@@ -53,19 +85,45 @@ impl Monitor {
             .unwrap_or(0o22);
         let fds = descriptors_of(former);
         let highest = fds.last().map_or(0, |w| w & 0xffff_ffff);
-        let mut words = vec![former as u64, highest, umask];
+        let mut words = vec![highest, umask, u64::from(root_of(former) != root_of(pid))];
         words.extend(fds);
         let rest = words.into_iter().skip(first as usize).take(room as usize);
         let m = self.memory(pid)?;
         let mut n = 0;
         for w in rest {
-            m.set_word(to + 8 * n, w)?;
+            m.set_word(to.wrapping_add(8 * n), w)?;
             n += 1;
         }
         if n == 0 {
             self.has_inherited(pid);
         }
         Ok(n as i64)
+    }
+
+    /// A follower is to have what the leader has written to a file of its process's. What the monitor may not
+    /// do the follower goes without, until it is asked for.
+    pub(super) fn write_proc_file(&mut self, pid: Pid, at: u64) -> Result<()> {
+        let memory = self.memory(pid)?;
+        let [id, file, address, len, offset] = memory.words::<5>(at)?;
+        let id = id as Pid;
+        let is_of = |t: &crate::state::Thread| {
+            let replica = |p: &Pid| self.processes.get(p).map(|p| p.replica);
+            replica(&t.pid).is_some() && replica(&t.pid) == replica(&pid)
+        };
+        let name = NAMES.get(file as usize).context("no such file")?;
+        if len > LARGEST || !self.threads.get(&id).is_some_and(is_of) {
+            bail!("a replica may write to no other one");
+        }
+        let mut bytes = vec![0; len as usize];
+        self.memory(pid)?.read(address, &mut bytes)?;
+        let file = File::options()
+            .write(true)
+            .open(format!("/proc/{id}/{name}"));
+        // Whoever was to get it may be gone here.
+        if let Ok(file) = file {
+            let _ = file.write_all_at(&bytes, offset);
+        }
+        Ok(())
     }
 
     /// The program kills by force: what dies of it has not been lost.
@@ -91,7 +149,7 @@ impl Monitor {
             let hit = match target {
                 0 => group_of(leader) == own,
                 -1 => true,
-                t if t < 0 => group_of(leader) == -t,
+                t if t < 0 => group_of(leader) == t.wrapping_neg(),
                 t => leader == t || g.name.shown == t || owner == Some(leader),
             };
             if hit {
@@ -121,16 +179,46 @@ impl Monitor {
             }
             who::PARENT => {
                 let own = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
-                let parent = own.map_or(0, |g| g.name.parent);
+                let parent = match own.map_or(0, |g| g.name.parent) {
+                    // The program itself: it was made here.
+                    0 => return std::process::id() as Pid,
+                    parent => parent,
+                };
                 let lives = groups.any(|g| g.name.shown == parent);
                 if lives { parent } else { 0 }
             }
             _ => {
+                let replica = self.processes.get(&pid).map(|p| p.replica);
                 let named = groups.find(|g| g.name.shown == id);
-                named.and_then(|g| g.leader_pid()).unwrap_or(id)
+                // (Where another one is about to take over, it is the replica that asks.)
+                let mine = named.zip(replica).and_then(|(g, r)| g.members[r].pid);
+                let theirs = || named.and_then(Group::leader_pid).unwrap_or(id);
+                mine.unwrap_or_else(|| if way == who::MINE { 0 } else { theirs() })
             }
         }
     }
+}
+
+fn errno(result: std::io::Result<()>) -> i64 {
+    result.map_or_else(
+        |e| -i64::from(e.raw_os_error().unwrap_or(libc::EIO)),
+        |()| 0,
+    )
+}
+
+/// Also one that was removed.
+fn directory_of(pid: Pid, which: &str) -> std::io::Result<OwnedFd> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+        .open(format!("/proc/{pid}/{which}"))?;
+    Ok(file.into())
+}
+
+/// Which directory its root is.
+fn root_of(pid: Pid) -> Option<(u64, u64)> {
+    let root = std::fs::metadata(format!("/proc/{pid}/root")).ok()?;
+    Some((root.dev(), root.ino()))
 }
 
 /// In ascending order.

@@ -5,8 +5,11 @@ use crate::code::{self, Target};
 use crate::maps::AddressSpace;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
-use geryon_abi::layout::rpc;
+use geryon_abi::layout::{MAX_THREADS, rpc};
 use geryon_tracee::{Pid, Regs, Stopped};
+
+/// The page with three calls of old programs, which the kernel emulates.
+const VSYSCALL: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
 
 impl Monitor {
     /// A system call that the filter did not let pass.
@@ -22,6 +25,11 @@ impl Monitor {
             // Before the first exec: the launching child's own calls.
             return Ok(tracee.resume(0)?);
         }
+        if tracee.is_foreign_call()? {
+            self.refuse_foreign_call(pid, regs.rip, regs.orig_rax);
+            answer(tracee, &mut regs, -i64::from(libc::ENOSYS))?;
+            return Ok(tracee.resume(0)?);
+        }
         if (rpc::BASE..rpc::END).contains(&regs.orig_rax) {
             return self.on_rpc(tid, pid, regs);
         }
@@ -32,7 +40,13 @@ impl Monitor {
                 regs.rip
             );
         }
-        regs.rax = regs.orig_rax;
+        let number = regs.orig_rax;
+        if VSYSCALL.contains(&regs.rip) {
+            // It goes on as if a `syscall` instruction lay right before the place that it returns to.
+            tracee.return_from_vsyscall()?;
+            regs = tracee.regs()?;
+        }
+        regs.rax = number;
         regs.orig_rax = u64::MAX;
         regs.rcx = regs.rip;
         regs.rip = self.image.symbol("geryon_entry_trap");
@@ -69,6 +83,10 @@ impl Monitor {
                 0
             }
             rpc::WHO => i64::from(self.who(pid, regs.rdi as u32 as Pid, regs.rsi)),
+            rpc::WRITES => {
+                self.write_proc_file(pid, regs.rdi)?;
+                0
+            }
             rpc::REAP => self.reap_for(pid, regs.rdi)?,
             rpc::UNREAPED => {
                 self.is_unreaped(pid, regs.rdi as u32 as Pid);
@@ -78,6 +96,15 @@ impl Monitor {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
+            rpc::FETCH => self.hand(pid, regs.rdi as u32, regs.rsi, regs.rdx),
+            rpc::FAILED => {
+                self.on_failed(pid, regs.rdi, regs.rsi);
+                0
+            }
+            rpc::BEGUN => {
+                self.on_begun(pid);
+                0
+            }
             rpc::OUTDATED => {
                 self.sleepers_are_outdated(regs.rdi);
                 0
@@ -86,7 +113,10 @@ impl Monitor {
                 self.on_message(pid, &regs);
                 0
             }
-            rpc::DELIVER => return self.deliver(tid, pid, regs.rdi, regs.rsi),
+            rpc::DELIVER => {
+                let exact = regs.rdx != 0;
+                return self.deliver(tid, pid, regs.rdi, regs.rsi, exact);
+            }
             rpc::DELIVER_BEYOND => {
                 regs.rip = self.image.symbol("geryon_sigreturn");
                 answer(tracee, &mut regs, 0)?;
@@ -96,6 +126,10 @@ impl Monitor {
                 let info = self.memory(pid)?.words::<16>(regs.rsi)?;
                 answer(tracee, &mut regs, 0)?;
                 return self.inject(tid, pid, info, None);
+            }
+            rpc::STARVES => {
+                self.interrupt_computation(pid, (regs.rdi as usize % MAX_THREADS) as u32);
+                0
             }
             // Only a fault leads there: it dies of what is behind.
             rpc::INJECTED => 0,

@@ -39,6 +39,8 @@ pub struct Process {
     pub doomed: bool,
     /// The leader's thread that has forked it, and stands still until it has said who it is.
     pub creator: Option<Pid>,
+    /// That one's descriptors are its own, too: it stands still until this one needs none to begin.
+    pub common: bool,
     /// Number of threads.
     pub threads: usize,
     /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
@@ -64,6 +66,7 @@ impl Process {
             fork: None,
             doomed: false,
             creator: None,
+            common: false,
             threads: 1,
             guest: None,
             shown: 0,

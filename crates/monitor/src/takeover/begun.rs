@@ -80,7 +80,7 @@ impl Gate {
         let at_call = self
             .places
             .iter()
-            .any(|p| p.first() == Some(&(at.rip + SYSCALL_BYTES)));
+            .any(|p| p.first() == Some(&at.rip.wrapping_add(SYSCALL_BYTES)));
         let on_way_in = self.page.contains(&at.rip) && outcome::is_unmade(at.rax as u64)
             || at_call && at.rax == libc::SYS_restart_syscall;
         if self.places.iter().any(|p| p.contains(&at.rip))

@@ -170,7 +170,7 @@ impl Monitor {
                 }
             }
             let m = self.memory(pid)?;
-            m.set_word(at + offset_of!(Reap, status) as u64, e.status())?;
+            m.set_word(at.wrapping_add(offset_of!(Reap, status) as u64), e.status())?;
             return Ok(i64::from(e.name.shown));
         }
         let is_there = |g: &Group| {

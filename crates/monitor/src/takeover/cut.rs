@@ -4,23 +4,19 @@
 
 use super::Takeover;
 use super::quiet::Stand;
+use super::rest::{is_held, naps};
 use super::undo::undo;
 use crate::block_field;
 use crate::segment::Segment;
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{block_address, wait};
-use geryon_tracee::{Pid, RemoteMemory, Stopped, kill, state};
+use geryon_tracee::{Pid, RemoteMemory, Stopped, kill};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 const DISAGREE: &str = "stopped: the survivors do not agree on where the lost leader went wrong";
 const TAKEN: &str = "stopped: what the leader that was outvoted has done last cannot be undone";
-
-/// Does it stand at a record that is in doubt?
-fn is_held(s: &Stand) -> bool {
-    matches!(s.waiting, wait::DIVERGED | wait::TURN | wait::VALUE)
-}
 
 /// Threads whose birth is behind the cut: the former leader has made them, and nobody else ever will.
 /// Their slots, and where their streams end for each survivor.
@@ -103,31 +99,22 @@ impl Monitor {
             return Ok(false);
         };
         let head = |slot: u32| g.segment.ring(slot as usize).head.load(Ordering::SeqCst);
-        let rests = |s: &Stand| match s.waiting {
-            wait::RECORD => s.pos >= head(s.slot),
-            wait::KERNEL | wait::WORD => !s.midway,
-            _ => is_held(s),
-        };
-        // (Who waits for a plain store spins.)
-        let asleep = |s: &Stand| match s.waiting {
-            wait::DIVERGED | wait::WORD => true,
-            wait::VALUE => !s.due,
-            wait::KERNEL if s.vforks => true,
-            _ => sleeps(s.tid),
-        };
-        let seen: Vec<(u32, u64)> = all.iter().map(|s| (s.waiting, s.pos)).collect();
-        if !all.iter().all(|s| rests(s) && asleep(s)) || t.rest != seen {
-            t.rest = seen;
+        if !t.rest.is_reached(&all, head) {
             return Ok(false);
         }
+        let is_held = |s: &&Stand| is_held(s, head(s.slot));
         let place = |s: &Stand| {
             let reported = g.reports.iter().find(|r| r.tid == s.tid);
-            (s.slot, reported.map_or(s.standing, |r| r.report.pos))
+            let before = match s.waiting {
+                wait::KERNEL => s.pos,
+                _ => s.standing,
+            };
+            (s.slot, reported.map_or(before, |r| r.report.pos))
         };
         let survivors: Vec<Survivor> = stands
             .iter()
             .map(|s| Survivor {
-                held: s.iter().filter(|s| is_held(s)).map(place).collect(),
+                held: s.iter().filter(is_held).map(place).collect(),
                 others: s
                     .iter()
                     .filter(|s| !is_held(s))
@@ -155,6 +142,11 @@ impl Monitor {
                 self.give_up(DISAGREE);
                 return Ok(false);
             }
+        }
+        if cuts.iter().any(|(slot, at)| *at > head(*slot)) {
+            // A place that a survivor made up.
+            self.give_up(DISAGREE);
+            return Ok(false);
         }
         if let Err(what) = undo(t, &cuts, &g.segment) {
             self.give_up(&format!("{TAKEN}: {what}"));
@@ -189,8 +181,9 @@ impl Monitor {
     }
 
     /// Have all survivors' threads seen where the log was cut off? One that still waits for a turn, as what
-    /// was there said, would take what is written there next for that.
-    pub(super) fn is_back(&mut self, id: GroupId, t: &Takeover) -> bool {
+    /// was there said, would take what is written there next for that. One that has looked at the program's
+    /// memory meanwhile, and passed the place, has gone astray.
+    pub(super) fn is_back(&mut self, id: GroupId, t: &mut Takeover) -> bool {
         if t.cuts.is_empty() {
             return true;
         }
@@ -198,14 +191,31 @@ impl Monitor {
             Some(g) => g.living().map(|(_, p)| p).collect(),
             None => return true,
         };
-        let waits_there = |s: &Stand| match t.cuts.get(&s.slot) {
-            Some(at) => s.waiting == wait::RECORD && s.pos <= *at,
-            None => true,
-        };
-        members.into_iter().all(|p| {
-            self.stands(p)
-                .is_some_and(|all| all.iter().all(waits_there))
-        })
+        let (mut back, mut astray) = (true, Vec::new());
+        for pid in members.iter().copied() {
+            let stands = self.stands(pid).unwrap_or_default();
+            let cut = |s: &Stand| t.cuts.get(&s.slot).copied();
+            let waits_there = |s: &Stand| match s.waiting {
+                wait::RECORD => cut(s).is_none_or(|at| s.pos <= at),
+                wait::KERNEL | wait::WORD => !s.midway,
+                _ => cut(s).is_none(),
+            };
+            // (Elsewhere it may be on its way back.)
+            let has_passed = |s: &Stand| naps(s) && cut(s).is_some_and(|at| s.pos > at);
+            back &= !stands.is_empty() && stands.iter().all(waits_there);
+            if stands.iter().any(has_passed) {
+                astray.push(pid);
+            }
+        }
+        if !astray.is_empty() && astray.len() == members.len() {
+            self.give_up(DISAGREE);
+            return false;
+        }
+        back &= astray.is_empty();
+        for pid in astray {
+            self.dismiss(id, t, pid);
+        }
+        back
     }
 
     /// Those that differed look at the log again.
@@ -223,11 +233,6 @@ impl Monitor {
         }
         Ok(())
     }
-}
-
-/// Does the thread sleep in the kernel?
-fn sleeps(tid: Pid) -> bool {
-    matches!(state(tid), Some('S' | 't'))
 }
 
 #[cfg(test)]

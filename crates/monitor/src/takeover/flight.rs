@@ -211,8 +211,8 @@ impl Monitor {
 
 /// Is the call a fork? (Not a vfork, whose child has no group of its own yet. Which one it is the
 /// process's count does not say: another thread may have forked since.)
-fn is_fork(nr: u32, frame: u64, memory: &RemoteMemory) -> bool {
-    let flags = || memory.word(frame + offset_of!(Frame, rdi) as u64);
+pub(super) fn is_fork(nr: u32, frame: u64, memory: &RemoteMemory) -> bool {
+    let flags = || memory.word(frame.wrapping_add(offset_of!(Frame, rdi) as u64));
     match i64::from(nr) {
         libc::SYS_fork => true,
         libc::SYS_clone => flags().is_ok_and(|f| f & libc::CLONE_VM as u64 == 0),
@@ -221,21 +221,23 @@ fn is_fork(nr: u32, frame: u64, memory: &RemoteMemory) -> bool {
 }
 
 /// The child that a wait has returned.
-fn waited_for(nr: u32, result: i64, frame: u64, memory: &RemoteMemory) -> Option<Pid> {
+pub(super) fn waited_for(nr: u32, result: i64, frame: u64, memory: &RemoteMemory) -> Option<Pid> {
     const SI_PID: u64 = 16;
     match i64::from(nr) {
         libc::SYS_wait4 => Some(result as Pid),
         libc::SYS_waitid => {
-            let info = memory.word(frame + offset_of!(Frame, rdx) as u64).ok()?;
+            let info = memory
+                .word(frame.wrapping_add(offset_of!(Frame, rdx) as u64))
+                .ok()?;
             let mut pid = [0; 4];
-            memory.read(info + SI_PID, &mut pid).ok()?;
+            memory.read(info.wrapping_add(SI_PID), &mut pid).ok()?;
             Some(Pid::from_le_bytes(pid))
         }
         _ => None,
     }
 }
 
-fn pending(memory: &RemoteMemory, slot: usize) -> Vec<[u64; 16]> {
+pub(super) fn pending(memory: &RemoteMemory, slot: usize) -> Vec<[u64; 16]> {
     let block = block_address(slot);
     let mut count = [0; 4];
     let read = memory.read(block + block_field!(pending_count), &mut count);

@@ -1,5 +1,4 @@
-//! What the kernel keeps for a leader's process alone, and its successor's is to have: which timers have rung,
-//! limits, the cores that the program has chosen.
+//! What the kernel keeps for a leader's process alone, and its successor is to know: which timers have rung.
 
 use super::Takeover;
 use super::flight::Legacy;
@@ -8,13 +7,11 @@ use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{INTERVAL_TIMERS, MAX_TIMERS, Timer, block_address};
-use geryon_tracee::{Pid, Siginfo, affinity, set_affinity};
+use geryon_tracee::{Pid, Siginfo};
 use std::mem::offset_of;
 
 /// Signals of the interval timers, in their order.
 const SIGNALS: [i32; INTERVAL_TIMERS] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF];
-/// Kinds of limits.
-const LIMITS: u32 = 16;
 const SI_KERNEL: i32 = 0x80;
 const NANOSECONDS: u64 = 1_000_000_000;
 
@@ -58,38 +55,6 @@ impl Monitor {
         }
         Ok(())
     }
-
-    /// Limits, and where its threads run if the program has said so.
-    pub(super) fn pass_on_settings(&mut self, t: &Takeover, pid: Pid) -> Result<()> {
-        let resources = 0..LIMITS;
-        for resource in resources {
-            copy_limit(resource, t.pid, pid);
-        }
-        let allowed = affinity(0)?;
-        for (tid, regs) in &t.bodies {
-            let Some(slot) = self.image.slot_of(regs) else {
-                continue;
-            };
-            let Ok(chosen) = affinity(*tid) else {
-                continue;
-            };
-            if self.threads.get(tid).is_none_or(|th| th.pid != t.pid) || chosen == allowed {
-                continue;
-            }
-            let mut own = [0; 4];
-            let at = block_address(slot) + block_field!(own_tid);
-            self.memory(pid)?.read(at, &mut own)?;
-            let own = Pid::from_le_bytes(own);
-            if self.threads.get(&own).is_some_and(|th| th.pid == pid)
-                && set_affinity(own, &chosen).is_err()
-            {
-                self.say(
-                    "the cores that the program has chosen could not be chosen for its new leader",
-                );
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The signal that the lost leader's last call on a slot has taken, if it waited for one.
@@ -103,15 +68,4 @@ fn taken(t: &Takeover, legacy: &Legacy) -> Option<Siginfo> {
     let frame = memory.word(block + block_field!(frame)).ok()?;
     let info = memory.word(frame + offset_of!(Frame, rsi) as u64).ok()?;
     memory.words(info).ok()
-}
-
-/// (What cannot be read or set stays as it was: limits only become lower.)
-fn copy_limit(resource: u32, from: Pid, to: Pid) {
-    // SAFETY: plain calls with a local structure.
-    unsafe {
-        let mut limit: libc::rlimit64 = std::mem::zeroed();
-        if libc::prlimit64(from, resource, std::ptr::null(), &raw mut limit) == 0 {
-            libc::prlimit64(to, resource, &raw const limit, std::ptr::null_mut());
-        }
-    }
 }

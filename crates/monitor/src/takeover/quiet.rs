@@ -11,7 +11,7 @@ use geryon_tracee::{Pid, RemoteMemory};
 use std::sync::atomic::Ordering;
 
 /// How a follower's thread stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stand {
     /// Thread group.
     pub slot: u32,
@@ -31,6 +31,10 @@ pub struct Stand {
     pub due: bool,
     /// It stands in the kernel until its vfork's child has another program, or ends.
     pub vforks: bool,
+    /// It is in a futex call.
+    pub in_futex: bool,
+    /// That call, if it is one, is a hooked function's: it ends when another thread ends it.
+    pub suspended: bool,
 }
 
 impl Stand {
@@ -52,7 +56,7 @@ fn is_vfork(nr: u64) -> bool {
 }
 
 /// Does an operand (see [`wait::operand`]) show this value?
-fn shows(memory: &RemoteMemory, operand: u64, value: u64) -> bool {
+pub(super) fn shows(memory: &RemoteMemory, operand: u64, value: u64) -> bool {
     let (address, size) = wait::place_of(operand);
     let mut bytes = value.to_le_bytes();
     let Some(now) = bytes.get_mut(..usize::from(size)).filter(|b| !b.is_empty()) else {
@@ -100,6 +104,8 @@ impl Monitor {
                 standing: word(block_field!(standing)),
                 due: shows(m, waiting_for, head.word(block_field!(waiting_value))),
                 vforks: waiting == wait::KERNEL && is_vfork(waiting_for),
+                in_futex: waiting == wait::KERNEL && waiting_for == libc::SYS_futex as u64,
+                suspended: word(block_field!(suspend)) as u32 != 0,
             });
         }
         // A thread that vforks is about to have a child that nobody has heard of, or has it no more.
@@ -182,8 +188,7 @@ mod tests {
             inside: true,
             midway: false,
             standing: 0,
-            due: false,
-            vforks: false,
+            ..Stand::default()
         }
     }
 

@@ -1,7 +1,7 @@
 //! A call of the lost leader that slept, and returned with other argument registers than it began with:
 //! the kernel may have taken it up again with them. What it has taken from a pipe is taken.
 
-use super::undo::{descriptor_of, is_file, makes_descriptors};
+use super::undo::{is_file, makes_descriptors};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Kind, Len, Row};
 use geryon_tracee::Pid;
@@ -17,7 +17,7 @@ pub(super) fn is_made_at_once(row: &Row, asked: &[u64; 6], pid: Pid) -> bool {
     const WAIT_FOR_OTHERS: [u16; 2] = [72, 73];
     row.args[0].kind == Kind::Fd
         && !WAIT_FOR_OTHERS.contains(&row.nr)
-        && descriptor_of(pid, asked[0] as i32).is_some_and(|fd| is_file(&fd))
+        && geryon_tracee::descriptor_of(pid, asked[0] as i32).is_ok_and(|fd| is_file(&fd))
 }
 
 /// The result of a call that was begun with the arguments `asked` and found with `seen`, if it is as good

@@ -10,10 +10,10 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{MAX_TAKEN, Taken, block_address};
 use geryon_abi::outcome::changes;
 use geryon_abi::record::{kind, kind_of};
-use geryon_tracee::{Pid, RemoteMemory};
+use geryon_tracee::{Pid, RemoteMemory, descriptor_of};
 use std::collections::HashMap;
 use std::mem::{offset_of, size_of};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 /// The digest of a call that was agreed on beforehand, as agents note it.
@@ -21,7 +21,7 @@ const CONFIRMED: u64 = 0;
 
 /// What is to be done about one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Remedy {
+pub(super) enum Remedy {
     /// Move the file's offset by so much.
     Back(i64),
     /// The same, where the call moved it from wherever it was. It is not set to what it was: others that
@@ -61,7 +61,7 @@ pub(super) fn makes_descriptors(nr: u32) -> bool {
 }
 
 /// What to do about a call behind a cut; `next`: where the thread's first own record behind it starts.
-fn remedy(note: &Taken, next: u64) -> Remedy {
+pub(super) fn remedy(note: &Taken, next: u64) -> Remedy {
     if note.confirmed != 0 {
         return if note.start == next {
             Remedy::Give
@@ -70,8 +70,8 @@ fn remedy(note: &Taken, next: u64) -> Remedy {
         };
     }
     match i64::from(note.nr) {
-        libc::SYS_read | libc::SYS_readv => Remedy::Back(-note.result),
-        libc::SYS_lseek => Remedy::Return(note.was - note.result),
+        libc::SYS_read | libc::SYS_readv => Remedy::Back(note.result.wrapping_neg()),
+        libc::SYS_lseek => Remedy::Return(note.was.wrapping_sub(note.result)),
         libc::SYS_getdents | libc::SYS_getdents64 => Remedy::SetTo(note.was),
         // (What its other commands have done is not known.)
         libc::SYS_fcntl if note.was >= 0 => Remedy::Flags(note.was as i32),
@@ -104,9 +104,8 @@ pub(super) fn undo(
         }
     }
     for (slot, cut) in cuts {
-        let next = behind_turns(*cut, |pos| {
-            segment.log_word(*slot as usize, pos).load(Ordering::SeqCst)
-        });
+        let word = |pos| segment.log_word(*slot as usize, pos).load(Ordering::SeqCst);
+        let next = behind_turns(*cut, segment.ring_words() as u64, word);
         for note in notes(memory, *slot, *cut)?.iter().rev() {
             match remedy(note, next) {
                 Remedy::Give => given.push((*slot, *note)),
@@ -138,7 +137,7 @@ pub(super) fn undo(
 
 /// Do two threads' calls concern one file, one of them with what it was before? Nobody knows which came
 /// first.
-fn clash(acts: &[(u32, Taken, Remedy)]) -> bool {
+pub(super) fn clash(acts: &[(u32, Taken, Remedy)]) -> bool {
     let absolute =
         |r: &Remedy| matches!(r, Remedy::Return(_) | Remedy::SetTo(_) | Remedy::Flags(_));
     let concerns = |r: &Remedy| absolute(r) || matches!(r, Remedy::Back(_));
@@ -161,7 +160,11 @@ fn carry_out(pid: Pid, note: &Taken, what: Remedy) -> Result<(), String> {
 }
 
 /// A call that has returned, and that is in no record yet; and its arguments.
-fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<(Taken, [u64; 6]), String> {
+pub(super) fn under_way(
+    memory: &RemoteMemory,
+    slot: u32,
+    call: Call,
+) -> Result<(Taken, [u64; 6]), String> {
     const ARGUMENTS: [usize; 6] = [
         offset_of!(Frame, rdi),
         offset_of!(Frame, rsi),
@@ -175,7 +178,7 @@ fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<(Taken, [u6
     let frame = word(block + block_field!(frame))?;
     let mut args = [0; 6];
     for (arg, offset) in args.iter_mut().zip(ARGUMENTS) {
-        *arg = word(frame + offset as u64)?;
+        *arg = word(frame.wrapping_add(offset as u64))?;
     }
     let note = Taken {
         result: call.result,
@@ -189,16 +192,18 @@ fn under_way(memory: &RemoteMemory, slot: u32, call: Call) -> Result<(Taken, [u6
 
 /// The first position from `pos` on with no record of a turn: taking one is nothing that a thread does.
 /// (While it made a call that all had agreed on, another one may have gone wrong, whose turn came first.)
-fn behind_turns(mut pos: u64, word: impl Fn(u64) -> u64) -> u64 {
+/// A lost leader may have left anything there: of turns there are no more than the ring has room for.
+pub(super) fn behind_turns(from: u64, words: u64, word: impl Fn(u64) -> u64) -> u64 {
     const TURN_WORDS: u64 = 3;
-    while kind_of(word(pos)) == kind::TURN {
-        pos += TURN_WORDS;
+    let mut pos = from;
+    while kind_of(word(pos)) == kind::TURN && pos.wrapping_sub(from) < words {
+        pos = pos.wrapping_add(TURN_WORDS);
     }
     pos
 }
 
 /// The notes of a slot about what lies behind `cut`, oldest first.
-fn notes(memory: &RemoteMemory, slot: u32, cut: u64) -> Result<Vec<Taken>, String> {
+pub(super) fn notes(memory: &RemoteMemory, slot: u32, cut: u64) -> Result<Vec<Taken>, String> {
     let block = block_address(slot as usize);
     let word = |at: u64| memory.word(at).map_err(|e| e.to_string());
     let count = word(block + block_field!(taken_count))?;
@@ -237,7 +242,7 @@ fn seek(pid: Pid, note: &Taken, offset: i64, whence: i32) -> Result<(), String> 
             name(note.nr)
         )
     };
-    let fd = descriptor_of(pid, note.first as i32).ok_or_else(cannot)?;
+    let fd = descriptor_of(pid, note.first as i32).map_err(|_| cannot())?;
     if is_file(&fd) {
         // SAFETY: a plain call.
         let to = unsafe { libc::lseek(fd.as_raw_fd(), offset, whence) };
@@ -252,7 +257,7 @@ fn seek(pid: Pid, note: &Taken, offset: i64, whence: i32) -> Result<(), String> 
 
 /// Set the flags of what the process has open.
 fn set_flags(pid: Pid, note: &Taken, flags: i32) -> Result<(), String> {
-    let set = descriptor_of(pid, note.first as i32).is_some_and(|fd| {
+    let set = descriptor_of(pid, note.first as i32).is_ok_and(|fd| {
         // SAFETY: a plain call.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags) == 0 }
     });
@@ -278,20 +283,6 @@ fn is(status: &libc::stat, kind: libc::mode_t) -> bool {
 pub(super) fn is_file(fd: &OwnedFd) -> bool {
     const FILES: [libc::mode_t; 3] = [libc::S_IFREG, libc::S_IFDIR, libc::S_IFBLK];
     status(fd).is_some_and(|s| FILES.iter().any(|k| is(&s, *k)))
-}
-
-/// A descriptor of another process.
-pub(super) fn descriptor_of(pid: Pid, fd: i32) -> Option<OwnedFd> {
-    // SAFETY: both calls make a descriptor, or fail; what they make is owned here alone.
-    unsafe {
-        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
-        if process < 0 {
-            return None;
-        }
-        let process = OwnedFd::from_raw_fd(process);
-        let fd = libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) as i32;
-        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))
-    }
 }
 
 fn name(nr: u32) -> &'static str {
@@ -376,9 +367,9 @@ mod tests {
         let turn = geryon_abi::record::word(kind::TURN, 0, 0, 5);
         let log = [0, turn, 1, 2, turn, 3, 4, 77];
         let word = |pos: u64| log[pos as usize];
-        assert_eq!(behind_turns(0, word), 0);
-        assert_eq!(behind_turns(1, word), 7);
-        assert_eq!(behind_turns(7, word), 7);
+        assert_eq!(behind_turns(0, 64, word), 0);
+        assert_eq!(behind_turns(1, 64, word), 7);
+        assert_eq!(behind_turns(7, 64, word), 7);
     }
 
     #[test]

@@ -2,9 +2,8 @@
 //! that were stopped and forgotten. Time in which the machine sleeps, or in which others have the
 //! cores, does not count: a thread that waits for a core is runnable.
 
-use super::{Monitor, ROUND, View};
+use super::{Monitor, ROUND};
 use crate::state::GroupId;
-use geryon_abi::layout::wait;
 use geryon_tracee::{Pid, state};
 use std::time::Duration;
 
@@ -85,26 +84,6 @@ impl Monitor {
             }
         }
         if stopped { Rest::Stopped } else { Rest::Asleep }
-    }
-
-    /// Does no thread of a follower get on by itself? One that waits for a plain store spins; one that
-    /// has vforked waits in the kernel for what its child does.
-    pub(super) fn is_idle(&mut self, pid: Pid) -> bool {
-        let spins = |v: &View| matches!(v.waiting, wait::VALUE | wait::WORD);
-        let views = self.views(pid);
-        let spinning: Vec<Pid> = views.iter().filter(|v| spins(v)).map(|v| v.tid).collect();
-        let of_it = self.membership(pid);
-        let has_guest = self
-            .processes
-            .values()
-            .any(|p| p.guest.is_some() && p.parent.is_some() && p.parent == of_it);
-        let mut threads = self.threads.iter().filter(|(_, t)| t.pid == pid);
-        threads.all(|(tid, _)| match state(*tid) {
-            Some('S' | 't' | 'T' | 'Z' | 'X') => true,
-            Some('D') => has_guest,
-            Some('R') => spinning.contains(tid),
-            _ => false,
-        })
     }
 
     /// Has the replica's member a child that it may be waiting for?

@@ -82,14 +82,14 @@ impl Monitor {
     pub(crate) fn progress(&mut self, pid: Pid) -> u64 {
         let mut unseen = self.living(pid);
         let Ok(m) = self.memory(pid) else { return 0 };
-        let mut progress = 0;
+        let mut progress = 0u64;
         for slot in 0..MAX_THREADS {
             if unseen.is_empty() {
                 break;
             }
             if let Some((tid, head)) = holder(m, slot) {
                 unseen.remove(&tid);
-                progress += head.word(block_field!(pos));
+                progress = u64::wrapping_add(progress, head.word(block_field!(pos)));
             }
         }
         progress

@@ -16,7 +16,7 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::layout::{
     BLOCK_BYTES, BLOCKS_BASE, Header, MAX_REPLICAS, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES,
-    RING_WORDS, SEGMENT_BASE, role, segment_bytes,
+    Private, RING_WORDS, SEGMENT_BASE, role, segment_bytes,
 };
 use std::boxed::Box;
 use std::string::{String, ToString};
@@ -227,12 +227,11 @@ impl Group {
             libc::MAP_PRIVATE,
         );
         let p = private();
-        p.replica = index;
-        p.role = if index == 0 {
-            role::LEADER
-        } else {
-            role::FOLLOWER
-        };
+        p.replica.set(index);
+        p.role.set(match index {
+            0 => role::LEADER,
+            _ => role::FOLLOWER,
+        });
         let lived = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
             if leads() {
                 register_barrier();
@@ -363,7 +362,8 @@ fn the_stack_pointer_is_an_operand_too() {
 fn values_are_the_leaders() {
     Group::new(2).run(2, || {
         become_thread(0);
-        private().tsc_mult = 3 << 20;
+        // SAFETY: as the monitor does it, before any code of the agent runs.
+        unsafe { (*(PRIVATE_BASE as *mut Private)).tsc_mult = 3 << 20 };
         let mut random = Random(3);
         let mut last = 0;
         for turn in 0..3_000 {
@@ -409,7 +409,7 @@ fn thread_of_replica(slot: usize, seed: u64, results: &Results) {
         .iter()
         .find(|f| f.op == op::XADD && f.size == 8 && f.register as usize == RCX);
     let xadd = xadd.expect("xadd with rcx");
-    let me = private().replica as usize;
+    let me = private().replica.get() as usize;
     let mut random = Random(seed ^ (slot as u64 + 1) << 32);
     // What the thread has seen decides what it does next.
     let mut mix = 0u64;
@@ -504,7 +504,7 @@ fn threads_agree(replicas: u32, threads: usize) {
         for (word, to) in SHARED
             .0
             .iter()
-            .zip(&results.memory[private().replica as usize])
+            .zip(&results.memory[private().replica.get() as usize])
         {
             to.store(word.load(Ordering::SeqCst), Ordering::SeqCst);
         }

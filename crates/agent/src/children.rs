@@ -1,0 +1,64 @@
+//! The children of this process, by the ids that the program knows and those of its own.
+
+use crate::gate::rpc;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use geryon_abi::layout::{MAX_CHILDREN, rpc as number};
+
+/// (Id the program sees) << 32 | (own id). Followers only.
+static CHILDREN: [AtomicU64; MAX_CHILDREN] = [const { AtomicU64::new(0) }; MAX_CHILDREN];
+static HIGH: AtomicU32 = AtomicU32::new(0);
+
+fn entries() -> impl Iterator<Item = &'static AtomicU64> {
+    CHILDREN.iter().take(HIGH.load(Ordering::Acquire) as usize)
+}
+
+/// Follower: a child was born that the program calls otherwise than the kernel does.
+pub fn adopt(shown: u32, own: u32) {
+    let entry = (shown as u64) << 32 | own as u64;
+    for (i, c) in CHILDREN.iter().enumerate() {
+        if c.compare_exchange(0, entry, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            HIGH.fetch_max(i as u32 + 1, Ordering::AcqRel);
+            return;
+        }
+    }
+}
+
+/// A child is gone: its own id.
+pub fn disown(shown: u32) -> Option<u32> {
+    entries().find_map(|c| {
+        let entry = c.load(Ordering::Acquire);
+        (entry != 0 && (entry >> 32) as u32 == shown).then(|| {
+            c.store(0, Ordering::Release);
+            entry as u32
+        })
+    })
+}
+
+/// The own id of the child that the program calls so.
+pub fn called(shown: u32) -> Option<u32> {
+    entries()
+        .map(|c| c.load(Ordering::Acquire))
+        .find(|entry| *entry != 0 && (entry >> 32) as u32 == shown)
+        .map(|entry| entry as u32)
+}
+
+/// A forked process has none yet.
+pub fn forget() {
+    for c in entries() {
+        c.store(0, Ordering::Relaxed);
+    }
+    HIGH.store(0, Ordering::Relaxed);
+}
+
+/// New leader: tell the monitor which children are still to be waited for. The former leader's kernel may
+/// have given one to a wait that is not in the log.
+pub fn tell() {
+    for child in entries() {
+        let shown = child.load(Ordering::Acquire) >> 32;
+        if shown != 0 {
+            rpc(number::UNREAPED, shown, 0, 0);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Writes to files below /proc that change a process or a thread: its name, its memory, how readily it is
+//! killed. The leader's descriptor names the leader's process. When it has written, it notes which file that
+//! was, of whom; each follower does the same to its own.
+//!
+//! A name can be given only by a thread of the same process, through a descriptor, and a follower may open
+//! none: the table is the leader's. So names are kept in mind (`Block::name`) until the replica leads; what a
+//! thread is called only the leader is asked. The rest is done by the monitor.
+
+use crate::gate::{guarded, real, rpc};
+use crate::ids::path::{Text, number as id_in};
+use crate::ids::{mine, shown_as, slot_of};
+use crate::state::{Here, block, block_at, leads, private};
+use crate::undo::place_of;
+use geryon_abi::layout::rpc as number;
+use geryon_abi::layout::{MAX_THREADS, NAME_BYTES};
+use geryon_abi::proc_file::{COMM, MAX_VALUE, MEM, NAMES, Writing};
+use geryon_abi::record::{detail_of, kind, low_of, word};
+use geryon_abi::row::{Kind, Row};
+use geryon_abi::table::kind_of;
+
+const NR_WRITE: u64 = 1;
+const NR_CLOSE: u64 = 3;
+const NR_READLINK: u64 = 89;
+const NR_FSTATFS: u64 = 138;
+const NR_OPENAT: u64 = 257;
+const PROC_MAGIC: u64 = 0x9fa0;
+const PROC: &[u8] = b"/proc/";
+const TASK: &[u8] = b"task/";
+
+/// All: a call that all have agreed on names a file. If that may be one below /proc, its descriptors are
+/// looked at from now on.
+#[inline(always)]
+pub fn opened(k: u8, row: &Row, args: &[u64; 6], result: i64) {
+    if k == kind::END && private().proc_files.get() == 0 && result >= 0 {
+        look(row, args, result);
+    }
+}
+
+fn look(row: &Row, args: &[u64; 6], result: i64) {
+    for (i, at) in args.iter().enumerate().take(row.args.len()) {
+        if row.args[i].kind == Kind::Path {
+            let mut start = [0u8; PROC.len()];
+            guarded(|| {
+                for (k, byte) in start.iter_mut().enumerate() {
+                    // SAFETY: inside `guarded`.
+                    *byte = unsafe { ((at + k as u64) as *const u8).read() };
+                    if *byte != PROC[k] {
+                        break;
+                    }
+                }
+            });
+            let relative = start[0] != b'/';
+            if start == PROC || (relative && leads() && is_of_proc(result as u64)) {
+                private().proc_files.set(1);
+            }
+        }
+    }
+}
+
+/// Which file is written, and where in it.
+#[derive(Clone, Copy)]
+pub struct Target {
+    file: u8,
+    /// As the program knows it.
+    id: u32,
+    offset: u64,
+}
+
+/// Leader, before a call that all have agreed on: is it to such a file?
+#[inline(always)]
+pub fn target(row: &Row, args: &[u64; 6]) -> Option<Target> {
+    let may =
+        private().proc_files.get() != 0 && row.args.first().is_some_and(|a| a.kind == Kind::Fd);
+    if may { target_of(row, args) } else { None }
+}
+
+#[cold]
+fn target_of(row: &Row, args: &[u64; 6]) -> Option<Target> {
+    let fd = args[0] as u32 as u64;
+    if !is_of_proc(fd) {
+        return None;
+    }
+    let mut name = [0; 32];
+    let mut text = Text {
+        to: &mut name,
+        len: 0,
+    };
+    text.put(b"/proc/self/fd/")?;
+    text.put_number(fd as u32)?;
+    text.put(&[0])?;
+    let mut link = [0u8; 128];
+    let len = real(
+        NR_READLINK,
+        [
+            name.as_ptr() as u64,
+            link.as_mut_ptr() as u64,
+            link.len() as u64,
+            0,
+            0,
+            0,
+        ],
+    );
+    let (id, file) = named(link.get(..len.max(0) as usize)?)?;
+    Some(Target {
+        file,
+        id: shown_as(id),
+        offset: place_of(row.nr, args),
+    })
+}
+
+fn is_of_proc(fd: u64) -> bool {
+    let mut about = [0u64; 15];
+    real(NR_FSTATFS, [fd, about.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0 && about[0] == PROC_MAGIC
+}
+
+/// The process or thread, and the file, that a path names: /proc/ID/FILE or /proc/ID/task/ID/FILE.
+fn named(path: &[u8]) -> Option<(u32, u8)> {
+    let rest = path.strip_prefix(PROC)?;
+    let (mut id, mut rest) = split(rest)?;
+    if let Some(of_thread) = rest.strip_prefix(TASK) {
+        (id, rest) = split(of_thread)?;
+    }
+    let file = NAMES.iter().position(|n| n.as_bytes() == rest)?;
+    Some((id_in(id)?, file as u8))
+}
+
+fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = path.iter().position(|c| *c == b'/')?;
+    Some((&path[..end], &path[end + 1..]))
+}
+
+/// Follower: a call has ended.
+#[inline(always)]
+pub fn repeat(mut b: Here, k: u8, row: &Row, args: &[u64; 6], result: i64) {
+    if k == kind::END {
+        opened(k, row, args, result);
+        if b.proc_file != 0 {
+            let target = Target {
+                file: detail_of(b.proc_file),
+                id: low_of(b.proc_file),
+                offset: b.proc_offset,
+            };
+            b.proc_file = 0;
+            target.repeat(row, args, result);
+        }
+    }
+}
+
+impl Target {
+    /// Leader: it was written. This stands before the record of the call's end.
+    pub fn words(self, nr: u16) -> [u64; 2] {
+        [word(kind::VALUE, self.file, nr, self.id), self.offset]
+    }
+
+    /// A replica that does not lead, or has not led until now: do to its own what the leader has done.
+    pub fn repeat(self, row: &Row, args: &[u64; 6], result: i64) {
+        let left = match self.file {
+            MEM => result.max(0) as u64,
+            _ => (result.max(0) as u64).min(MAX_VALUE as u64),
+        };
+        let buffer = |i: &usize| matches!(kind_of(row, *i, args), Kind::In(_) | Kind::IovecIn(_));
+        let Some(i) = (0..row.args.len()).find(buffer) else {
+            return;
+        };
+        if let Kind::IovecIn(count) = row.args[i].kind {
+            let (mut offset, mut left) = (self.offset, left);
+            for k in 0..args[count as usize] {
+                let (mut at, mut len) = (0, 0);
+                guarded(|| {
+                    let entry = (args[i] + 16 * k) as *const u64;
+                    // SAFETY: inside `guarded`.
+                    unsafe { (at, len) = (entry.read_unaligned(), entry.add(1).read_unaligned()) };
+                });
+                let part = left.min(len);
+                if part != 0 {
+                    self.write(at, part, offset);
+                }
+                (offset, left) = (offset + part, left - part);
+            }
+        } else {
+            self.write(args[i], left, self.offset);
+        }
+    }
+
+    fn write(self, address: u64, len: u64, offset: u64) {
+        if self.file == COMM {
+            if let Some(slot) = slot_of(self.id) {
+                keep_name(slot, address, len);
+            }
+        } else if let Some(id) = mine(self.id) {
+            let what = Writing {
+                id: id.into(),
+                file: self.file.into(),
+                address,
+                len,
+                offset,
+            };
+            rpc(number::WRITES, &raw const what as u64, 0, 0);
+        }
+    }
+}
+
+fn keep_name(slot: usize, address: u64, len: u64) {
+    let mut name = [0u8; NAME_BYTES];
+    guarded(|| {
+        for (i, byte) in name.iter_mut().take(NAME_BYTES - 1).enumerate() {
+            if i as u64 == len {
+                break;
+            }
+            // SAFETY: inside `guarded`.
+            *byte = unsafe { ((address + i as u64) as *const u8).read() };
+        }
+    });
+    let mut b = block_at(slot);
+    b.name = name;
+    b.is_named = 1;
+}
+
+/// This thread has given itself a name.
+pub fn named_by_itself() {
+    block().is_named = 0;
+}
+
+/// New leader, before anybody leads: its threads are called now what the former one's were called. (Nobody
+/// opens or closes a descriptor meanwhile.)
+pub fn give_names() {
+    for slot in 0..MAX_THREADS {
+        let mut b = block_at(slot);
+        if b.is_named != 0 && b.this != 0 {
+            give_name(b.own_tid, &b.name);
+            b.is_named = 0;
+        }
+    }
+}
+
+fn give_name(tid: u32, name: &[u8; NAME_BYTES]) -> Option<()> {
+    const AT_FDCWD: u64 = -100i64 as u64;
+    const WRITE_CLOEXEC: u64 = 0o1 | 0o2_000_000;
+    let mut path = [0; 64];
+    let mut text = Text {
+        to: &mut path,
+        len: 0,
+    };
+    text.put(b"/proc/self/task/")?;
+    text.put_number(tid)?;
+    text.put(b"/comm\0")?;
+    let fd = real(
+        NR_OPENAT,
+        [AT_FDCWD, path.as_ptr() as u64, WRITE_CLOEXEC, 0, 0, 0],
+    );
+    if fd < 0 {
+        return None;
+    }
+    let len = name.iter().position(|c| *c == 0).unwrap_or(NAME_BYTES);
+    real(
+        NR_WRITE,
+        [fd as u64, name.as_ptr() as u64, len as u64, 0, 0, 0],
+    );
+    real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+    use geryon_abi::proc_file::{COMM, MEM};
+
+    #[test]
+    fn files_of_processes_and_threads_are_found() {
+        assert_eq!(named(b"/proc/12/comm"), Some((12, COMM)));
+        assert_eq!(named(b"/proc/12/task/13/comm"), Some((13, COMM)));
+        assert_eq!(named(b"/proc/12/mem"), Some((12, MEM)));
+    }
+
+    #[test]
+    fn others_are_not() {
+        for path in [
+            &b"/proc/12/commx"[..],
+            b"/proc/12",
+            b"/proc/sys/kernel/comm",
+            b"/proc/12/task/13/x/comm",
+            b"/tmp/12/comm",
+        ] {
+            assert_eq!(named(path), None);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Sentries: code in the way of the thread that runs, which stops it where its registers are those of the
+//! point (`geryon_patch::sentry`). Only where no other thread of its process runs the program's code.
+
+use crate::block_field;
+use crate::code::{SENTRY_BYTES, sentry_pages};
+use crate::maps::AddressSpace;
+use crate::meeting::{LOOK, Meeting, Part, Posted};
+use crate::setup::map_area;
+use crate::state::Monitor;
+use anyhow::{Result, bail};
+use geryon_patch::{Expected, INSTRUCTION_MAX, sentry, sentry_flags, sentry_len, sentry_site};
+use geryon_tracee::{Pid, Regs, Stop, Stopped, await_report, poll_for};
+use std::time::{Duration, Instant};
+
+/// The next instruction at which one can stand is not farther away.
+const STEPS: u32 = 64;
+/// From anywhere in a sentry a thread is out within so many instructions.
+const STEPS_OUT: u32 = 128;
+/// On a busy machine a step may have to wait for a core.
+const STEP: Duration = Duration::from_secs(5);
+/// So many words of memory are looked at besides the registers.
+const WORDS: usize = 4;
+const _: () = assert!(sentry_len(WORDS) as u64 <= SENTRY_BYTES);
+
+impl Monitor {
+    /// Put a sentry in the way of the thread that runs. False: none can stand there.
+    pub(super) fn post(&mut self, m: &mut Meeting) -> Result<bool> {
+        let point = m.point();
+        if m.in_parallel {
+            return Ok(false);
+        }
+        if !m.moved && m.is_first() {
+            m.moved = true;
+            self.move_to_site(m)?;
+        }
+        let regs = Stopped(point.tid).regs()?;
+        let site = regs.rip;
+        let mut code = [0; INSTRUCTION_MAX];
+        let Some(len) = self.site_len(point, site, &mut code)? else {
+            return Ok(false);
+        };
+        let Some(page) = self.sentry_page(m, site)? else {
+            return Ok(false);
+        };
+        let words = m.own_words().iter().take(WORDS);
+        let words: Vec<u64> = words.copied().collect();
+        let memory = self.memory(point.pid)?;
+        let expected = Expected {
+            registers: by_number(&regs),
+            words: words
+                .iter()
+                .filter_map(|at| Some((*at, memory.word(*at).ok()?)))
+                .collect(),
+        };
+        let scratch = block_field!(scratch) as u32;
+        let old = code[..len].to_vec();
+        let Ok(code) = sentry(site, &old, page, &expected, [scratch, scratch + 8]) else {
+            return Ok(false);
+        };
+        let runs = m.runner();
+        Stopped(runs.tid).set_breakpoint(None)?;
+        let memory = self.memory(runs.pid)?;
+        memory.write(page, &code.code)?;
+        memory.write(site, &code.jump)?;
+        m.posted = Some(Posted {
+            site,
+            old,
+            page,
+            code,
+        });
+        m.has_sentry();
+        Ok(true)
+    }
+
+    /// Let the point's thread go on to an instruction at which a sentry can stand.
+    fn move_to_site(&mut self, m: &Meeting) -> Result<()> {
+        let point = m.point();
+        let slot = self.slot_at(m)?;
+        for _ in 0..STEPS {
+            let at = Stopped(point.tid).regs()?.rip;
+            if self
+                .site_len(point, at, &mut [0; INSTRUCTION_MAX])?
+                .is_some()
+                || !self.step(point.tid)?
+                || !self.is_computing(&point, slot)?
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How long the instruction is, if a sentry can stand there.
+    fn site_len(&mut self, part: Part, at: u64, code: &mut [u8]) -> Result<Option<usize>> {
+        let memory = self.memory(part.pid)?;
+        // The last instruction of a mapping may be shorter.
+        let readable = (1..=code.len()).rev();
+        let readable = readable
+            .into_iter()
+            .find(|n| memory.read(at, &mut code[..*n]).is_ok());
+        Ok(readable.and_then(|n| sentry_site(&code[..n])))
+    }
+
+    /// One instruction. False: something else came first.
+    fn step(&mut self, tid: Pid) -> Result<bool> {
+        Stopped(tid).step(0)?;
+        let start = Instant::now();
+        loop {
+            match poll_for(tid)? {
+                Some(Stop::Signal(_, libc::SIGTRAP)) => return Ok(true),
+                Some(other) => {
+                    self.on_stop(other)?;
+                    return Ok(false);
+                }
+                None if start.elapsed() > STEP => bail!("a step of thread {tid} does not end"),
+                None => await_report(LOOK),
+            }
+        }
+    }
+
+    /// A page within reach, which all replicas have at the same address.
+    fn sentry_page(&mut self, m: &Meeting, site: u64) -> Result<Option<u64>> {
+        let group = self.membership(m.point().pid).map(|(id, _)| id);
+        let Some(g) = group.and_then(|id| self.groups.get(&id)) else {
+            return Ok(None);
+        };
+        if let Some(page) = g.areas.sentry_near(site) {
+            return Ok(Some(page));
+        }
+        let mut spaces = Vec::new();
+        for part in &m.parts {
+            spaces.push(AddressSpace::open(part.pid)?);
+        }
+        let is_free = |at: &u64| spaces.iter().all(|s| s.is_free(*at, SENTRY_BYTES));
+        let Some(page) = sentry_pages(site).find(is_free) else {
+            return Ok(None);
+        };
+        for part in &m.parts {
+            if !map_area(Stopped(part.tid), &self.image, page, SENTRY_BYTES)? {
+                return Ok(None);
+            }
+        }
+        if let Some(g) = group.and_then(|id| self.groups.get_mut(&id)) {
+            g.areas.add_sentry(page);
+        }
+        Ok(Some(page))
+    }
+
+    /// The program's registers of the thread that runs, which stands.
+    pub(super) fn regs_of_runner(&mut self, m: &Meeting) -> Result<Regs> {
+        let part = m.runner();
+        let mut regs = Stopped(part.tid).regs()?;
+        if let Some(p) = m.posted.as_ref().filter(|p| p.stopped() == regs.rip) {
+            let scratch = regs.gs_base + block_field!(scratch);
+            let [rax, flags] = self.memory(part.pid)?.words(scratch)?;
+            regs.rax = rax;
+            regs.eflags = sentry_flags(flags, regs.eflags);
+            regs.rip = p.site;
+        }
+        Ok(regs)
+    }
+
+    /// Take the sentry away; the thread that runs stands, and does so at an instruction of the program's
+    /// afterwards.
+    pub(super) fn relieve(&mut self, m: &mut Meeting) -> Result<()> {
+        let part = m.runner();
+        let thread = Stopped(part.tid);
+        let Some(posted) = &m.posted else {
+            return Ok(());
+        };
+        for _ in 0..STEPS_OUT {
+            let at = thread.regs()?.rip;
+            if at == posted.stopped() || !posted.contains(at) || !self.step(part.tid)? {
+                break;
+            }
+        }
+        let regs = self.regs_of_runner(m)?;
+        thread.set_regs(&regs)?;
+        if let Some(posted) = m.posted.take() {
+            self.memory(part.pid)?.write(posted.site, &posted.old)?;
+        }
+        Ok(())
+    }
+
+    /// The same for a thread that may run, or have come to a call.
+    pub(super) fn relieve_anywhere(&mut self, m: &mut Meeting) -> Result<()> {
+        let part = m.runner();
+        if !m.is_standing() {
+            // (The code has to go: it is not left behind for a busy machine.)
+            let start = Instant::now();
+            while !self.hold(part.tid)? {
+                let is_gone = self.threads.get(&part.tid).is_none_or(|t| t.ends);
+                if is_gone || self.outcome.is_some() || start.elapsed() > STEP {
+                    return Ok(());
+                }
+            }
+            self.note_halt(part.pid, &[part.tid]);
+            m.has_stopped();
+        }
+        self.relieve(m)
+    }
+}
+
+/// General registers as instructions number them.
+fn by_number(r: &Regs) -> [u64; 16] {
+    [
+        r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12,
+        r.r13, r.r14, r.r15,
+    ]
+}

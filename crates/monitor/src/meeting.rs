@@ -1,0 +1,253 @@
+//! A thread group whose replicas are brought to the same state in the midst of computation: who takes part,
+//! and how far it is. What is done with them, see `converge.rs`.
+
+mod compare;
+mod course;
+
+pub use compare::{Known, Side, Word, differing, general, vectors};
+pub use course::{Act, Course, Sample};
+
+use crate::code::SENTRY_BYTES;
+use geryon_patch::Sentry;
+use geryon_tracee::Pid;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a thread that runs to a breakpoint has come to a call instead.
+pub const LOOK: Duration = Duration::from_millis(1);
+
+/// A thread group: its process group, and its slot.
+pub type Key = (u32, u32);
+
+/// The thread groups that are to be interrupted.
+#[derive(Debug, Default)]
+pub struct Convergences(pub HashMap<Key, Convergence>);
+
+/// One of them.
+#[derive(Debug)]
+pub struct Convergence {
+    /// When it is looked at next.
+    pub due: Instant,
+    /// How often it was tried in vain.
+    pub failed: u32,
+    /// Its threads, while they are held.
+    pub meeting: Option<Meeting>,
+}
+
+/// A replica's thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its replica.
+    pub replica: usize,
+    /// Its process.
+    pub pid: Pid,
+    /// Its id.
+    pub tid: Pid,
+    /// Where it is in the log.
+    pub pos: u64,
+}
+
+/// What the thread that runs does.
+#[derive(Clone, Copy, Debug)]
+pub enum Phase {
+    /// It stands, and this is next.
+    Next(Act),
+    /// It computes for so long.
+    Runs(Span),
+    /// It comes to the point's instruction so many times more, for so long at most.
+    Approaches(u32, Span),
+}
+
+/// A span of a thread's processor time: on a busy machine it may wait for a core for far longer.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    time: Duration,
+    /// What the thread had used before; None where the kernel does not count it.
+    from: Option<Duration>,
+    /// It cannot be over before.
+    until: Instant,
+}
+
+impl Span {
+    /// From now on.
+    pub fn new(time: Duration, used: Option<Duration>) -> Span {
+        Span {
+            time,
+            from: used,
+            until: Instant::now() + time,
+        }
+    }
+
+    /// How long it takes at least.
+    pub fn rest(&self, now: Instant) -> Duration {
+        self.until.saturating_duration_since(now)
+    }
+
+    /// Is most of it over, when the thread has used so much by now? If not, it takes a while longer.
+    pub fn is_over(&mut self, used: Option<Duration>) -> bool {
+        let now = Instant::now();
+        if now < self.until {
+            return false;
+        }
+        let (Some(from), Some(used)) = (self.from, used) else {
+            return true;
+        };
+        let left = self.time.saturating_sub(used.saturating_sub(from));
+        let is_over = left < self.time / 2;
+        if !is_over {
+            self.until = now + left;
+        }
+        is_over
+    }
+}
+
+/// The threads.
+#[derive(Debug)]
+pub struct Meeting {
+    /// The leader's first.
+    pub parts: Vec<Part>,
+    /// Whose state is the point, by index.
+    pub point: usize,
+    /// Whose are equal to it.
+    pub met: Vec<bool>,
+    /// Who runs, by index.
+    pub runs: usize,
+    /// What that one does.
+    pub phase: Phase,
+    /// It does not run at the moment.
+    pub stands: bool,
+    /// Its way to the point.
+    pub course: Course,
+    /// What its comparisons have shown.
+    pub known: Known,
+    /// Addresses of the words by which the course is told, behind the registers.
+    pub words: Vec<u64>,
+    /// Since when they are held.
+    pub began: Instant,
+    /// The process has this thread only.
+    pub alone: bool,
+    /// Other threads run beside it: its stack and its registers are compared.
+    pub in_parallel: bool,
+    /// It is only to be seen whether they spin.
+    pub only_quick: bool,
+    /// What stops the thread that runs, if it is code.
+    pub posted: Option<Posted>,
+    /// The point has been moved to where such code can stand, or cannot be.
+    pub moved: bool,
+}
+
+impl Meeting {
+    /// Of threads that stand. `only_quick`: see [`Course::new`].
+    pub fn new(parts: Vec<Part>, alone: bool, in_parallel: bool, only_quick: bool) -> Meeting {
+        let mut met = vec![false; parts.len()];
+        met[0] = true;
+        Meeting {
+            met,
+            parts,
+            point: 0,
+            runs: 0,
+            phase: Phase::Next(Act::Compare),
+            stands: true,
+            course: Course::new(only_quick),
+            known: Known::default(),
+            words: Vec::new(),
+            began: Instant::now(),
+            alone,
+            in_parallel,
+            only_quick,
+            posted: None,
+            moved: false,
+        }
+    }
+
+    /// How long there is nothing to do.
+    pub fn patience(&self, now: Instant) -> Duration {
+        match self.phase {
+            Phase::Next(_) => Duration::ZERO,
+            Phase::Runs(span) => span.rest(now),
+            Phase::Approaches(..) if self.stands => Duration::ZERO,
+            Phase::Approaches(..) => LOOK,
+        }
+    }
+
+    /// Note that this thread has come to a breakpoint; to a sentry, if it stands there. True: it is the one
+    /// that was to.
+    pub fn stands_at_breakpoint(&mut self, tid: Pid, at_sentry: Option<u64>) -> bool {
+        let approaches = matches!(self.phase, Phase::Approaches(..));
+        let is_posted = self.posted.as_ref().map(Posted::stopped) == at_sentry;
+        let is_it = approaches && self.parts[self.runs].tid == tid && is_posted;
+        self.stands |= is_it;
+        is_it
+    }
+
+    /// Those that stand still.
+    pub fn standing(&self) -> impl Iterator<Item = &Part> {
+        let is_there = |i: usize| i != self.runs || self.stands;
+        let parts = self.parts.iter().enumerate();
+        parts.filter(move |(i, _)| is_there(*i)).map(|(_, p)| p)
+    }
+
+    /// The thread that runs.
+    pub fn runner(&self) -> Part {
+        self.parts[self.runs]
+    }
+
+    /// The thread whose state is the point.
+    pub fn point(&self) -> Part {
+        self.parts[self.point]
+    }
+
+    /// Does the thread that runs stand at the moment?
+    pub fn is_standing(&self) -> bool {
+        self.stands
+    }
+
+    /// It was stopped.
+    pub fn has_stopped(&mut self) {
+        self.stands = true;
+    }
+
+    /// Has nobody met the point yet?
+    pub fn is_first(&self) -> bool {
+        self.met.iter().filter(|m| **m).count() == 1
+    }
+
+    /// Words of the course, by their addresses, of which it is certain that the thread computes them.
+    pub fn own_words(&self) -> &[u64] {
+        if self.alone { &self.words } else { &[] }
+    }
+
+    /// An approach need not be short.
+    pub fn has_sentry(&mut self) {
+        self.course.may_come_from_far();
+    }
+
+    /// The next one that has not met the point. False: all have.
+    pub fn choose(&mut self) -> bool {
+        let next = self.met.iter().position(|met| !met);
+        self.runs = next.unwrap_or(self.point);
+        next.is_some()
+    }
+}
+
+/// One that stands in a replica's code.
+#[derive(Debug)]
+pub struct Posted {
+    /// Over which instruction, and what that was.
+    pub site: u64,
+    pub old: Vec<u8>,
+    /// Where its own code lies.
+    pub page: u64,
+    pub code: Sentry,
+}
+
+impl Posted {
+    /// Where a thread stands that it has stopped.
+    pub fn stopped(&self) -> u64 {
+        self.code.stopped
+    }
+
+    pub fn contains(&self, pc: u64) -> bool {
+        (self.page..self.page + SENTRY_BYTES).contains(&pc)
+    }
+}

@@ -1,0 +1,176 @@
+//! A follower's side of the log: read, tell how far, acknowledge, wait for what comes.
+
+use crate::memory::{Control, Log};
+use crate::word::Atom;
+use crate::world::{Thread, Word, at};
+use core::sync::atomic::Ordering;
+use geryon_abi::layout::wait;
+use geryon_abi::point::FaultPoint;
+
+/// Is the word at the present position there? False when it will not come, because this replica leads by
+/// now.
+#[inline(always)]
+pub fn comes<T: Thread>(t: T) -> bool {
+    t.pos() < t.limit() || await_record(t, t.pos())
+}
+
+/// The next word of a record that may be larger than the ring; None when its writer was
+/// lost before it had written this.
+#[inline(always)]
+pub fn get_torn<T: Thread>(t: T) -> Option<u64> {
+    if !comes(t) {
+        return None;
+    }
+    let w = t.ring().read(t.pos());
+    t.set_pos(t.pos() + 1);
+    if t.pos().is_multiple_of(T::TAIL_EVERY) {
+        tell_tail(t);
+    }
+    Some(w)
+}
+
+/// The next `words` words of such a record, to the memory at `to`. False when its writer was lost
+/// before it had written all of them.
+///
+/// # Safety
+/// `to` is writable for all of them, and nobody else uses it.
+pub unsafe fn get_words_torn<T: Thread>(t: T, to: *mut u8, words: u64) -> bool {
+    let mut done = 0;
+    while done < words {
+        if !comes(t) {
+            return false;
+        }
+        let r = t.ring();
+        let until_told = T::TAIL_EVERY - t.pos() % T::TAIL_EVERY;
+        let there = (t.limit() - t.pos()).min(r.side_by_side(t.pos()));
+        let part = there.min(until_told).min(words - done);
+        let to = to.wrapping_add(8 * done as usize);
+        // SAFETY: the caller's promise; below the limit all is published, and the tail is not yet told.
+        unsafe { r.load(t.pos(), to, part) };
+        t.set_pos(t.pos() + part);
+        done += part;
+        if t.pos().is_multiple_of(T::TAIL_EVERY) {
+            tell_tail(t);
+        }
+    }
+    true
+}
+
+/// The word `n` ahead, without taking it; None when its writer was lost before it had written this.
+#[inline(always)]
+pub fn look<T: Thread>(t: T, n: u64) -> Option<u64> {
+    let at = t.pos() + n;
+    if at >= t.limit() && !await_record(t, at) {
+        return None;
+    }
+    Some(t.ring().read(at))
+}
+
+/// The next word, without taking it, if it is there already.
+pub fn glance<T: Thread>(t: T) -> Option<u64> {
+    t.set_limit(t.limit().max(t.ring().head()));
+    (t.pos() < t.limit()).then(|| t.ring().read(t.pos()))
+}
+
+/// The record at `pos` was the leader's mistake and is not in the log any more.
+pub fn rewind<T: Thread>(t: T, pos: u64) {
+    t.set_pos(pos);
+    t.set_limit(pos);
+}
+
+/// Was the log cut off at or before this position?
+pub fn is_cut<T: Thread>(t: T, pos: u64) -> bool {
+    t.ring().head() <= pos
+}
+
+/// The word at `pos`, for reports: it may have been overwritten by now.
+pub fn word_at<T: Thread>(t: T, pos: u64) -> u64 {
+    t.ring().read(pos)
+}
+
+/// The records read so far were compared and are equal.
+#[inline(always)]
+pub fn verified<T: Thread>(t: T) {
+    t.set_verified(t.pos());
+}
+
+/// Tell the leader which slots it may overwrite.
+pub fn tell_tail<T: Thread>(t: T) {
+    let r = t.ring();
+    t.begins_telling();
+    let tail = r.control().tail(t.replica());
+    tail.store(t.pos(), Ordering::SeqCst);
+    t.ends_telling();
+    wake_leader(t, &r, tail);
+}
+
+/// Everything below the present position was verified.
+pub fn acknowledge<T: Thread>(t: T) {
+    let r = t.ring();
+    verified(t);
+    t.begins_telling();
+    let me = t.replica();
+    t.passes::<{ at(FaultPoint::Acknowledging) }>();
+    r.control().tail(me).store(t.pos(), Ordering::Release);
+    t.passes::<{ at(FaultPoint::HalfAcknowledged) }>();
+    let ack = r.control().ack(me);
+    ack.store(t.pos(), Ordering::SeqCst);
+    t.ends_telling();
+    t.passes::<{ at(FaultPoint::Acknowledged) }>();
+    wake_leader(t, &r, ack);
+}
+
+fn wake_leader<T: Thread>(t: T, r: &T::Ring, word: &Word<T>) {
+    if r.control().leader_sleeps().load(Ordering::SeqCst) != 0 {
+        t.wake(word);
+    }
+}
+
+/// Wait until the word at `at` is there; the leader learns only what was taken. False when it will
+/// not come, because this replica leads by now.
+#[cold]
+fn await_record<T: Thread>(t: T, at: u64) -> bool {
+    let r = t.ring();
+    t.set_limit(r.head());
+    if at < t.limit() {
+        return true;
+    }
+    if t.promoted() {
+        // What the former leader has published meanwhile comes first.
+        t.set_limit(r.head());
+        return at < t.limit();
+    }
+    tell_tail(t);
+    t.stands_at_end();
+    t.announce(wait::RECORD, at, 0);
+    let mut patience = t.patience();
+    let there = loop {
+        // Before the head: what the former leader has published is read to its end first.
+        let promoted = t.promoted();
+        let head = r.head();
+        if at < head {
+            t.set_limit(head);
+            break true;
+        }
+        if promoted {
+            break false;
+        }
+        if t.spend(&mut patience) {
+            sleep_at_end(t, &r, head);
+        }
+    };
+    t.announce_end();
+    there
+}
+
+fn sleep_at_end<T: Thread>(t: T, r: &T::Ring, head: u64) {
+    let sleeps = r.control().follower_sleeps();
+    sleeps.fetch_or(1 << t.replica(), Ordering::SeqCst);
+    t.passes::<{ at(FaultPoint::FollowerSleepy) }>();
+    t.heavy_barrier();
+    // (Who is asked to lead is woken after the question.)
+    if r.head() == head && !t.promoted() {
+        t.sleep(r.control().head(), head);
+    }
+    sleeps.fetch_and(!(1 << t.replica()), Ordering::SeqCst);
+}

@@ -1,0 +1,30 @@
+//! Who takes part, as a leader's thread sees it.
+
+use crate::memory::Group;
+use crate::word::Atom;
+use crate::world::Thread;
+use core::sync::atomic::Ordering;
+
+/// The living followers, as a mask of replica indices.
+#[inline(always)]
+pub fn followers<T: Thread>(t: T) -> u32 {
+    t.group().alive().load(Ordering::Acquire) & !(1 << t.replica())
+}
+
+/// Those whose unread records must not be overwritten.
+pub fn readers<T: Thread>(t: T) -> u32 {
+    // In this order: who joins is in the other word before it is out of this one.
+    let joining = t.group().joining().load(Ordering::Acquire);
+    joining | followers(t)
+}
+
+/// Has nobody come to the readers since they were `mask`? To be asked behind the look at their words: a
+/// copy may have taken its seat before that look, and its source read on.
+pub fn are_all<T: Thread>(t: T, mask: u32) -> bool {
+    readers(t) & !mask == 0
+}
+
+/// Those among the readers that stand still until they are needed (a checkpoint).
+pub fn sleepers<T: Thread>(t: T) -> u32 {
+    t.group().sleeping().load(Ordering::Acquire)
+}
