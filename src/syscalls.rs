@@ -326,6 +326,7 @@ fn kind(args: &[Arg], kind: Kind) -> String {
         Kind::MmsghdrOut(index) => return format!("out mmsghdr[{}]", name(index)),
         Kind::SockaddrOut(index) => return format!("out sockaddr[*{}]", name(index)),
         Kind::FdSet(index) => return format!("in out fd_set[{} bits]", name(index)),
+        Kind::Sigmask => "in sigset",
         Kind::SigmaskPair => "in sigset and size",
         Kind::Sigevent => "in sigevent",
         Kind::Ifconf => "in out ifconf",

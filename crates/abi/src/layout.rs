@@ -16,6 +16,7 @@ pub mod role;
 pub mod rpc;
 pub mod sabotage;
 mod segment;
+mod timer;
 pub mod verify;
 pub mod wait;
 pub mod who;
@@ -26,6 +27,7 @@ pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use request::{Reap, Report, enclosed, failed};
 pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
+pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
 pub use word::{Word32, Word64};
 
 use core::mem::{align_of, offset_of, size_of};
@@ -170,8 +172,10 @@ pub struct Private {
     pub own_pid: Word32,
     /// See [`promotion`].
     pub promotion: AtomicU32,
-    /// The real-time interval timer, in microseconds: its interval, the time it was set for, and when.
-    pub timer: [Word64; 3],
+    /// What this process has set timers to.
+    pub timers: [KeptTimer; MAX_TIMERS],
+    /// Written by the monitor for a successor: when its predecessor was lost (CLOCK_MONOTONIC, nanoseconds).
+    pub lost_at: Word64,
     /// Messages already shown (a refused call is named once).
     pub refused_shown: AtomicU32,
     /// See [`owes`].
@@ -377,9 +381,15 @@ pub struct Block {
     /// Follower: how many of the leader's compares have failed here, one after the other, that would have
     /// succeeded on this replica's memory.
     pub contradicted: u64,
-    /// What a call asks the real-time interval timer to do, in microseconds: the interval, and the time
-    /// until it rings first; all ones: nothing.
-    pub timer_asked: [u64; 2],
+    /// What a call asks of a timer.
+    pub timer_asked: Timer,
+    /// Leader: where the time lies that a sleep was asked for, and that time; 0: no sleep is under way. (Where
+    /// the program wants to know the rest at the same place, the kernel writes it at each stop.)
+    pub asleep_at: u64,
+    /// See there.
+    pub asleep_for: [u64; 2],
+    /// While a signal is delivered that ended a call with a mask of its own: 1, and that mask.
+    pub call_mask: [u64; 2],
     /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.
     pub pieces: [u64; MAX_PIECES],
     /// Leader: up to where it has shown its ring to the others. 0: it has shown nothing as a leader.

@@ -110,7 +110,9 @@ pub enum Kind {
     SockaddrOut(u8),
     /// fd_set read and written; number of bits is argument `.0`.
     FdSet(u8),
-    /// pselect6's pointer to {sigset pointer, size}.
+    /// Signal mask of 8 bytes that is in force while the call waits; NULL: the thread's own.
+    Sigmask,
+    /// pselect6's pointer to {such a mask's address, size}.
     SigmaskPair,
     /// struct sigevent (timer_create, mq_notify): 64 bytes; its value is opaque.
     Sigevent,

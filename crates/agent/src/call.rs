@@ -51,10 +51,13 @@ pub fn input(frame: &mut Frame, row: &Row) {
             return;
         }
     }
-    raise::lead_signal_before(b, frame);
+    if !raise::pending(b) || !crate::mask::comes_within(b, row, &args) {
+        raise::lead_signal_before(b, frame);
+    }
     b.call_start = b.pos;
     let before = marshal::before(row, &args);
     undo::before(b, row.nr, &args);
+    crate::timer::sleeps(b, row.nr, &args);
     let result = execute(row, args, digest, &before);
     complete(b, frame, row, kind::CALL, Some(digest), result, &before);
 }
@@ -343,6 +346,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if !is_plausible(nr, result) {
             broken();
         }
+        result = crate::mask::shown(b, row, &shown, result);
         b.repeatable = repeat::NOTHING;
         b.call_start = b.pos;
         // The monitor stops threads; epoll_wait and others show that as EINTR (design, 10).
@@ -550,7 +554,7 @@ pub fn complete(
         landed(b);
     }
     remember(b, first);
-    settle(b, frame, row.nr, shown, detail);
+    settle(b, frame, row, shown, detail);
 }
 
 /// Leader: is the log's last word the result that the gate has noted? A register has held it since.
@@ -599,7 +603,7 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
         ids::repeat(row, &frame.args(), result);
         proc_files::repeat(b, kind_of(first), row, &frame.args(), result);
     }
-    settle(b, frame, row.nr, result, detail);
+    settle(b, frame, row, result, detail);
     true
 }
 
@@ -611,14 +615,19 @@ pub fn finish_for_good(b: Here, frame: &mut Frame, row: &Row, first: u64) {
 }
 
 /// Both: set the result (or the restart), then deliver the signal that follows.
-fn settle(mut b: Here, frame: &mut Frame, nr: u16, result: i64, detail: u8) {
+fn settle(mut b: Here, frame: &mut Frame, row: &Row, result: i64, detail: u8) {
+    b.asleep_at = 0;
+    if detail & after::SIGNAL != 0 {
+        let is_over = detail & after::RESTART == 0;
+        crate::mask::note(b, row, &frame.args(), if is_over { result } else { 0 });
+    }
     if detail & after::RESTART != 0 {
-        frame.rax = nr as u64;
+        frame.rax = row.nr as u64;
         raise::reissue(frame);
     } else {
         frame.rax = result as u64;
-        crate::timer::was_set(b, nr, result);
-        crate::settings::were_set(b, nr, result);
+        crate::timer::was_made(b, row.nr, &frame.args(), result);
+        crate::settings::were_set(b, row.nr, result);
     }
     copied::done(b);
     if detail & after::SIGNAL != 0 {

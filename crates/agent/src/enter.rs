@@ -44,6 +44,9 @@ pub mod nr {
     pub const FUTEX: u64 = 202;
     pub const SCHED_SETAFFINITY: u64 = 203;
     pub const SET_TID_ADDRESS: u64 = 218;
+    pub const TIMER_CREATE: u64 = 222;
+    pub const TIMER_SETTIME: u64 = 223;
+    pub const TIMER_DELETE: u64 = 226;
     pub const EXIT_GROUP: u64 = 231;
     pub const TGKILL: u64 = 234;
     pub const SCHED_YIELD: u64 = 24;
@@ -124,7 +127,9 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
         nr::SIGALTSTACK => sigaltstack(frame),
-        nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
+        nr::ALARM | nr::SETITIMER | nr::TIMER_CREATE | nr::TIMER_SETTIME | nr::TIMER_DELETE => {
+            crate::timing::set(frame, row);
+        }
         nr::SETRLIMIT | nr::PRLIMIT64 | nr::SCHED_SETAFFINITY => {
             crate::settings::ask(&frame.args(), row);
             call::input(frame, row);

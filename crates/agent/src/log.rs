@@ -81,6 +81,11 @@ pub fn signal_is_next(b: Here) -> bool {
     glance(b).is_some_and(|w| kind_of(w) == kind::SIGNAL)
 }
 
+/// Follower: has the leader logged a next record?
+pub fn has_next(b: Here) -> bool {
+    glance(b).is_some()
+}
+
 /// Follower: the first word of the next record; turns are taken on the way. None when there will
 /// be none, because this replica leads by now.
 #[inline(always)]

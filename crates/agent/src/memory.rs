@@ -17,7 +17,7 @@ use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    MAX_REPLICAS, enclosed, outdated, rpc as number, touches_reserved, wait, why,
+    INJECTED_ENV, MAX_REPLICAS, enclosed, outdated, rpc as number, touches_reserved, wait, why,
 };
 use geryon_abi::outcome;
 use geryon_abi::record::{kind, low_of, word};
@@ -274,8 +274,10 @@ pub fn outdate_sleepers() {
     }
 }
 
-/// ld.so has read its tunables: take our strings out of the environment again.
+/// ld.so has read its tunables: take our strings out of the environment again. Behind its NULL the auxiliary
+/// vector follows, as it must: what is left over becomes an entry of it that says nothing.
 fn remove_injected_env() {
+    const AT_IGNORE: u64 = 1;
     let p = private();
     let envp = p.envp as *mut u64;
     let count = p.env_injected.get() as usize;
@@ -290,5 +292,8 @@ fn remove_injected_env() {
         for i in 0..count {
             *envp.add(n - 1 - i) = 0;
         }
+        // The strings' words and the NULL behind them: now NULL, AT_IGNORE and its value.
+        const { assert!(INJECTED_ENV == 2) };
+        *envp.add(n - 1) = AT_IGNORE;
     }
 }

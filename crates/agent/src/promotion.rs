@@ -65,7 +65,7 @@ impl Heir for Here {
             .store(p.own_pid.get(), Ordering::SeqCst);
         crate::children::tell();
         if !guest {
-            crate::timer::arm();
+            crate::timer::set_again();
         }
         if crate::serial::is_serial() {
             crate::serial::promoted();
@@ -101,7 +101,7 @@ pub fn settle() {
     );
     if mine.is_ok() {
         crate::files::inherit();
-        crate::timer::arm();
+        crate::timer::set_again();
         owed.store(owes::NOTHING, Ordering::SeqCst);
     }
 }
@@ -167,7 +167,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
         return None;
     }
     accept(b, flight::RETURNED);
-    crate::timer::was_given(b, row.nr, result);
+    crate::timer::was_given(b, row.nr, args, result);
     crate::settings::were_given(b, row.nr, result);
     point!(LegacyTaken);
     if crate::serial::active() && writing::is_cut_short(row.nr as u64, args, result) {

@@ -17,6 +17,7 @@ mod cut;
 mod ends;
 mod flight;
 mod guests;
+mod heir;
 mod quiet;
 mod rest;
 mod signals;
@@ -303,6 +304,7 @@ impl Monitor {
         self.unconfine(t.successor);
         self.bequeath(t, pid)?;
         self.pass_on_waiting(t, pid)?;
+        self.pass_on_timers(t, pid)?;
         let Some(g) = self.groups.get(&id) else {
             return Ok(());
         };

@@ -138,6 +138,7 @@ unsafe fn digest_memory(d: &mut Digest, row: &Row, i: usize, args: &[u64; 6]) {
                 }
             }
             Kind::MsghdrOut | Kind::MmsghdrOut(_) => d.number(read32(p + 8) as u64),
+            Kind::Sigmask => d.bytes(bytes(p, 8)),
             Kind::SigmaskPair => {
                 let set = read64(p);
                 if set != 0 {

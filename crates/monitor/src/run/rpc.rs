@@ -125,7 +125,7 @@ impl Monitor {
             rpc::DELIVER_HERE => {
                 let info = self.memory(pid)?.words::<16>(regs.rsi)?;
                 answer(tracee, &mut regs, 0)?;
-                return self.inject(tid, pid, info);
+                return self.inject(tid, pid, info, None);
             }
             rpc::STARVES => {
                 self.interrupt_computation(pid, (regs.rdi as usize % MAX_THREADS) as u32);

@@ -17,7 +17,7 @@ const MANY: usize = 256;
 pub(super) struct Waiting {
     /// For the thread on this slot only.
     slot: Option<u32>,
-    info: Siginfo,
+    pub(super) info: Siginfo,
 }
 
 fn signal_of(info: &Siginfo) -> i32 {
