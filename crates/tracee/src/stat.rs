@@ -34,6 +34,15 @@ pub fn cpu_ticks(pid: Pid) -> u64 {
     field(UTIME).unwrap_or(0) + field(STIME).unwrap_or(0)
 }
 
+/// May this process reach those that are not dumpable, or are another user's (CAP_SYS_PTRACE)?
+pub fn reaches_all() -> bool {
+    const CAP_SYS_PTRACE: u64 = 1 << 19;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+    held.and_then(|h| u64::from_str_radix(h.trim(), 16).ok())
+        .is_some_and(|h| h & CAP_SYS_PTRACE != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,13 +65,4 @@ mod tests {
         assert!(core_of(own).is_some());
         assert_eq!((state(-1), core_of(-1), cpu_ticks(-1)), (None, None, 0));
     }
-}
-
-/// May this process reach those that are not dumpable, or are another user's (CAP_SYS_PTRACE)?
-pub fn reaches_all() -> bool {
-    const CAP_SYS_PTRACE: u64 = 1 << 19;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let held = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
-    held.and_then(|h| u64::from_str_radix(h.trim(), 16).ok())
-        .is_some_and(|h| h & CAP_SYS_PTRACE != 0)
 }
