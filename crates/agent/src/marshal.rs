@@ -47,7 +47,7 @@ pub fn comes_out(row: &Row, args: &[u64; 6]) -> bool {
         Kind::Int | Kind::Int32 | Kind::Fd | Kind::Addr | Kind::Unused | Kind::ByCommand => false,
         Kind::Id | Kind::IdIf(..) | Kind::Group | Kind::InId(..) => false,
         Kind::Path | Kind::Strings | Kind::In(_) | Kind::IovecIn(_) | Kind::MsghdrIn => false,
-        Kind::SigmaskPair | Kind::Sigevent => false,
+        Kind::Sigmask | Kind::SigmaskPair | Kind::Sigevent => false,
     })
 }
 
