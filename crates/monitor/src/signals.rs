@@ -143,7 +143,7 @@ fn disposition(pid: Pid, signal: i32) -> Disposition {
 }
 
 /// Made by the kernel at an instruction, as opposed to sent.
-fn is_fault(signal: i32, info: &[u64; 16]) -> bool {
+pub(crate) fn is_fault(signal: i32, info: &[u64; 16]) -> bool {
     let code = info[1] as i32;
     matches!(
         signal,

@@ -3,7 +3,6 @@
 use crate::private_field;
 use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
-use crate::takeover::Takeover;
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{enclosed, failed, letter, role};
 use geryon_tracee::{Pid, Stopped, kill};
@@ -254,7 +253,7 @@ impl Monitor {
         // The lost leader stands where it was about to fork, with the descriptors of that moment.
         let parent = self.processes.get(&pid).and_then(|p| p.parent);
         let pg = parent.and_then(|(g, _)| parent_group(&mut self.groups, &mut self.retired, g));
-        let former = pg.and_then(|g| g.takeover.as_ref().map(Takeover::former_pid));
+        let former = pg.and_then(|g| g.takeover.as_ref().map(|t| t.predecessor(None)));
         if former.is_none() {
             self.give_up(
                 "stopped: nothing is left of a lost leader, whose child lacks its descriptors; \

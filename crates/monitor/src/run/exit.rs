@@ -3,7 +3,6 @@
 use crate::launch::exec_error;
 use crate::options::Outcome;
 use crate::state::{End, Group, GroupId, Monitor, Name, Process};
-use crate::takeover::Takeover;
 use geryon_tracee::{Pid, kill};
 use std::time::{Duration, Instant};
 
@@ -194,8 +193,7 @@ impl Monitor {
 
     /// Does a child of the group's new leader fetch the descriptors of the former one?
     fn has_heir(&self, g: &Group) -> bool {
-        let former = g.takeover.as_ref().map(Takeover::former_pid);
-        former.is_some() && self.groups.values().any(|g| g.heir_of == former)
+        g.takeover.as_ref().is_some_and(|t| self.has_heir_of(t))
     }
 
     /// A vfork's child has ended without exec.
