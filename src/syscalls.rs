@@ -326,6 +326,7 @@ fn kind(args: &[Arg], kind: Kind) -> String {
         Kind::MmsghdrOut(index) => return format!("out mmsghdr[{}]", name(index)),
         Kind::SockaddrOut(index) => return format!("out sockaddr[*{}]", name(index)),
         Kind::FdSet(index) => return format!("in out fd_set[{} bits]", name(index)),
+        Kind::Sigmask => "in sigset",
         Kind::SigmaskPair => "in sigset and size",
         Kind::Sigevent => "in sigevent",
         Kind::Ifconf => "in out ifconf",
@@ -343,6 +344,8 @@ fn len(args: &[Arg], len: Len) -> String {
         Len::ArgTimes(index, bytes) => format!("{} * {bytes}", name(index)),
         Len::Ret(index) => format!("result <= {}", name(index)),
         Len::RetTimes(index, bytes) => format!("(result <= {}) * {bytes}", name(index)),
+        Len::ArgPlus(index, bytes) => format!("{} + {bytes}", name(index)),
+        Len::RetPlus(index, bytes) => format!("(result <= {}) + {bytes}", name(index)),
         Len::Word(index) => format!("*{}", name(index)),
     }
 }

@@ -74,17 +74,31 @@ impl Ran {
 
     /// That nothing went wrong, and that there was something to survive.
     fn check_survived(&self) {
-        let bad: u64 = ["SDC", "hang", "DUE"].map(|o| self.outcome(o)).iter().sum();
+        assert_eq!(self.outcome("DUE"), 0, "{}", self.said);
+        self.check_nothing_wrong();
+    }
+
+    /// That nothing was wrong or hung, and that there was something to survive. A run may have been stopped.
+    fn check_nothing_wrong(&self) {
+        let bad: u64 = ["SDC", "hang"].map(|o| self.outcome(o)).iter().sum();
         assert_eq!(bad, 0, "{}", self.said);
         let (injected, manifested) = (self.number("injected"), self.number("manifested"));
         assert!(injected > 0 && manifested > 0, "{}", self.said);
-        assert_eq!(self.number("survived"), manifested, "{}", self.said);
+        let ended = self.number("survived") + self.outcome("DUE");
+        assert_eq!(ended, manifested, "{}", self.said);
     }
 }
 
 fn three_replicas_survive_faults() {
     each_round(&Campaign::usual("three", 3, 196, ALL_BUT_TREES), |ran| {
-        ran.check_survived();
+        if command::order() == Some("clocks") && ran.outcome("DUE") > 0 {
+            // A leader that a fault has led astray logs an order that its followers cannot repeat. They may
+            // come to differ from each other, too: then there is no majority, and the run is stopped.
+            eprintln!("stopped without a majority:\n{}", ran.said);
+            ran.check_nothing_wrong();
+        } else {
+            ran.check_survived();
+        }
         let repaired = ran.outcome("replaced") + ran.outcome("taken over");
         assert!(repaired > 0, "{}", ran.said);
         assert_eq!(ran.outcome("detected"), 0, "{}", ran.said);

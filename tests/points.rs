@@ -166,6 +166,38 @@ fn every_place() {
     verdicts.finish();
 }
 
+/// A successor is lost as soon as it is asked, before it has fetched any descriptors: the next one must have
+/// them from where the first one would have had them. (It fetched from the first one, which had none, and a
+/// pipeline ended with nothing printed.)
+#[test]
+fn successors_lost_before_they_have_descriptors() {
+    support::no_core_files();
+    let script = "seq 1 20000 | tr 0 x | sort | tail -n 3; echo done";
+    let native = one(&["bash", "-c", script], None).expect("it starts");
+    let geryon = settings::geryon();
+    let (mut lost, mut failures) = (0, Vec::new());
+    for (order, call, asked) in ["serial", "clocks"].iter().flat_map(|order| {
+        let calls = [120, 180, 240, 300].iter();
+        calls.flat_map(move |call| (1..=3).map(move |asked| (order, call, asked)))
+    }) {
+        let (first, second) = (
+            format!("call-returned:{call}:0"),
+            format!("successor-asked:{asked}"),
+        );
+        let mut argv = vec![geryon.as_str(), "run", "-n", "3", "--order", order];
+        argv.extend(["--fail-at", &first, "--fail-at", &second]);
+        argv.extend(["--", "bash", "-c", script]);
+        let outcome = one(&argv, Some(())).unwrap_or_else(|e| panic!("{argv:?}: {e}"));
+        let said = String::from_utf8_lossy(&outcome.stderr);
+        lost += usize::from(said.contains("fault point successor-asked"));
+        if outcome.ended != native.ended || outcome.stdout != native.stdout {
+            failures.push(format!("{argv:?}: {}\n{said}", outcome.ended));
+        }
+    }
+    assert!(lost >= 8, "a successor was lost in {lost} runs only");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 /// One run. Whether the place was passed so often; `Err` says what is wrong.
 fn trial(
     guest: &str,

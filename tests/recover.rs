@@ -85,6 +85,9 @@ fn killed_replicas_are_replaced() {
     };
     try_case(&forked(), "forked", leaders, &inputs, &mut verdicts);
     try_case(&signals(), "signals", leaders, &inputs, &mut verdicts);
+    try_case(&timers(), "timers", leaders, &inputs, &mut verdicts);
+    try_case(&timers(), "timers, two", two, &inputs, &mut verdicts);
+    try_case(&call_mask(), "call_mask", leaders, &inputs, &mut verdicts);
     try_case(&ids(), "ids", leaders, &inputs, &mut verdicts);
     try_case(&ids(), "ids, anybody", OFTEN, &inputs, &mut verdicts);
     verdicts.finish();
@@ -326,6 +329,27 @@ fn signals() -> Case {
             "60".into(),
         ],
         check: "tail -1 stdout | grep -qx 'GUEST-OK recover_signals'",
+    }
+}
+
+/// Timers that ring once, or are to ring much later.
+fn timers() -> Case {
+    let guest = built("recover_timers");
+    Case {
+        name: "timers",
+        argv: vec![guest.to_string_lossy().into_owned(), "5".into()],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_timers'",
+    }
+}
+
+/// Signals that come in during calls with a mask of their own: as natively.
+fn call_mask() -> Case {
+    let guest = built("sig_call_mask").to_string_lossy().into_owned();
+    let check = format!("{guest} | cmp - stdout");
+    Case {
+        name: "call_mask",
+        argv: vec![guest],
+        check: Box::leak(check.into_boxed_str()),
     }
 }
 

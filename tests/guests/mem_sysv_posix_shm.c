@@ -1,4 +1,5 @@
 // build: -lrt
+// refused: shmget
 // deterministic
 // Proves: System V and POSIX shared memory, semaphores and queues of SysV.
 #include "guest.h"

@@ -5,7 +5,6 @@
 //! programs (0x55..), nor to mappings (0x7f..), nor to non-PIE images; a program that asks
 //! for it by a fixed address is refused.
 
-pub mod commons;
 pub mod flight;
 pub mod letter;
 mod note;
@@ -18,6 +17,7 @@ pub mod role;
 pub mod rpc;
 pub mod sabotage;
 mod segment;
+mod timer;
 pub mod verify;
 pub mod wait;
 pub mod who;
@@ -28,6 +28,7 @@ pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use request::{Reap, Report, enclosed, failed};
 pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
+pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
 pub use word::{Word32, Word64};
 
 use core::mem::{align_of, offset_of, size_of};
@@ -54,6 +55,16 @@ pub const BLOCK_BYTES: u64 = 0x1_0000;
 /// At the end of each, behind the stack, nothing is mapped once a thread has the block: a copy whose length
 /// a fault has changed ends there, and not in all other threads' blocks, which a successor believes.
 pub const GUARD_BYTES: u64 = 0x1000;
+/// What threads have copied to write it, private memory: so many bytes for each slot, mapped as they are needed.
+pub const COPIES_BASE: u64 = 0x2fe5_4000_0000;
+/// Bytes for one slot's.
+pub const COPY_BYTES: u64 = 0x20_0000;
+/// Of what is larger, a few at one moment.
+pub const LARGE_COPIES: usize = 8;
+/// Where these are.
+pub const LARGE_COPIES_BASE: u64 = 0x2fe7_0000_0000;
+/// Bytes of one: more than one call takes.
+pub const LARGE_COPY_BYTES: u64 = 0x1_0000_0000;
 /// The group's shared segment: header, then one ring for each thread.
 pub const SEGMENT_BASE: u64 = 0x2fe5_8000_0000;
 /// Threads alive at one moment in one process.
@@ -108,7 +119,7 @@ pub const INJECTED_ENV: usize = 2;
 /// agent runs; what is a plain number stays as it is then. Of the rest: `role`, `own_pid`, `shown_pid` and
 /// `shares_files` change where the process has one thread that runs (a fork's child) or that prepares it (a
 /// promotion); `forks`, `file_maps`, `multi` and `tid_offset` inside the sections LIFE and MEMORY or while
-/// there is one thread; `serial`, `row` and `inherits` likewise; `replica`, `orig` and the test-only words by the monitor.
+/// there is one thread; `replica`, `orig` and the test-only words by the monitor.
 #[repr(C)]
 pub struct Private {
     /// [`ABI_VERSION`].
@@ -132,7 +143,7 @@ pub struct Private {
     /// TSC ticks for 2^20 nanoseconds.
     pub tsc_mult: u64,
     /// 1: one thread runs at a time.
-    pub serial: Word32,
+    pub serial: u32,
     /// Cores that the replicas may use.
     pub cores: u32,
     /// How often a wait looks without giving the core away; follows the number of threads.
@@ -162,18 +173,14 @@ pub struct Private {
     pub own_pid: Word32,
     /// See [`promotion`].
     pub promotion: AtomicU32,
-    /// The real-time interval timer, in microseconds: its interval, the time it was set for, and when.
-    pub timer: [Word64; 3],
+    /// What this process has set timers to.
+    pub timers: [KeptTimer; MAX_TIMERS],
+    /// Written by the monitor for a successor: when its predecessor was lost (CLOCK_MONOTONIC, nanoseconds).
+    pub lost_at: Word64,
     /// Messages already shown (a refused call is named once).
     pub refused_shown: AtomicU32,
     /// See [`owes`].
     pub owes: AtomicU32,
-    /// 1: the process takes turns with all others of its replica that share memory ([`commons`]).
-    pub joined: AtomicU32,
-    /// Its row there.
-    pub row: Word32,
-    /// 1: it has memory that its children will share.
-    pub inherits: Word32,
     /// 1: the program has opened a file below /proc for more than reading.
     pub proc_files: Word32,
     /// Which limits the program has set, a bit for each.
@@ -375,9 +382,15 @@ pub struct Block {
     /// Follower: how many of the leader's compares have failed here, one after the other, that would have
     /// succeeded on this replica's memory.
     pub contradicted: u64,
-    /// What a call asks the real-time interval timer to do, in microseconds: the interval, and the time
-    /// until it rings first; all ones: nothing.
-    pub timer_asked: [u64; 2],
+    /// What a call asks of a timer.
+    pub timer_asked: Timer,
+    /// Leader: where the time lies that a sleep was asked for, and that time; 0: no sleep is under way. (Where
+    /// the program wants to know the rest at the same place, the kernel writes it at each stop.)
+    pub asleep_at: u64,
+    /// See there.
+    pub asleep_for: [u64; 2],
+    /// While a signal is delivered that ended a call with a mask of its own: 1, and that mask.
+    pub call_mask: [u64; 2],
     /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.
     pub pieces: [u64; MAX_PIECES],
     /// Leader: up to where it has shown its ring to the others. 0: it has shown nothing as a leader.
@@ -424,7 +437,7 @@ pub struct Asked {
 pub const UNLOGGED: u64 = u64::MAX;
 
 /// One past the last address that belongs to Geryon in a replica.
-pub const RESERVED_END: u64 = SEGMENT_BASE + segment_bytes(LONG_RING_WORDS);
+pub const RESERVED_END: u64 = LARGE_COPIES_BASE + LARGE_COPIES as u64 * LARGE_COPY_BYTES;
 
 /// Does `[start, start + len)` touch what belongs to Geryon?
 pub const fn touches_reserved(start: u64, len: u64) -> bool {
@@ -462,7 +475,9 @@ const _: () = {
     assert!(size_of::<Header>() as u64 <= HEADER_BYTES);
     assert!(RING_WORDS.is_power_of_two() && LONG_RING_WORDS.is_power_of_two());
     assert!(RING_WORDS <= LONG_RING_WORDS);
-    assert!(BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64 <= SEGMENT_BASE);
+    assert!(BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64 <= COPIES_BASE);
+    assert!(COPIES_BASE + COPY_BYTES * MAX_THREADS as u64 <= SEGMENT_BASE);
+    assert!(SEGMENT_BASE + segment_bytes(LONG_RING_WORDS) <= LARGE_COPIES_BASE);
     assert!(GATE_BASE + GATE_BYTES <= PRIVATE_BASE);
     assert!(AGENT_BASE < PRIVATE_BASE && PRIVATE_BASE + PRIVATE_BYTES <= BLOCKS_BASE);
 };

@@ -30,7 +30,7 @@ pub const fn is_interruptible(nr: u64) -> bool {
         288 | 295 | 296 | 299 | 307 | 318 | 326..=328 | 437 => true,
         // Waiting for time, descriptors, signals, children, futexes, queues.
         7 | 23 | 34 | 35 | 61 | 65 | 69 | 70 | 128 | 130 | 202 | 208 | 220 | 230 | 232 => true,
-        242 | 243 | 247 | 270 | 271 | 281 | 333 | 426 | 441 | 449 => true,
+        242 | 243 | 247 | 270 | 271 | 281 | 333 | 426 | 441 | 449 | 455 => true,
         _ => false,
     }
 }
@@ -97,6 +97,19 @@ pub fn changes(row: &Row, args: &[u64; 6], result: i64) -> bool {
         GETSOCKOPT => args[2] == 4,
         MQ_GETSETATTR => args[1] != 0,
         _ => true,
+    }
+}
+
+/// Does the kernel keep the pages of what it is given beyond the call's end (vmsplice, MSG_ZEROCOPY)? Then
+/// these pages must be the program's own.
+pub const fn keeps_pages(row: &Row, args: &[u64; 6]) -> bool {
+    const MSG_ZEROCOPY: u64 = 0x400_0000;
+    match row.nr {
+        278 => true,
+        // sendto, sendmmsg; sendmsg
+        44 | 307 => args[3] & MSG_ZEROCOPY != 0,
+        46 => args[2] & MSG_ZEROCOPY != 0,
+        _ => false,
     }
 }
 

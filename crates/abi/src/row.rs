@@ -42,6 +42,10 @@ pub enum Len {
     Arg(u8),
     /// The value of argument `.0` times `.1` bytes.
     ArgTimes(u8, u32),
+    /// The value of argument `.0` in bytes, and `.1` more.
+    ArgPlus(u8, u32),
+    /// Out-buffers only: the call's result in bytes, and `.1` more; never more than argument `.0` and these.
+    RetPlus(u8, u32),
     /// Out-buffers only: the call's result in bytes, never more than argument `.0`.
     Ret(u8),
     /// Out-buffers only: the call's result times `.1` bytes, never more than argument `.0` elements.
@@ -106,7 +110,9 @@ pub enum Kind {
     SockaddrOut(u8),
     /// fd_set read and written; number of bits is argument `.0`.
     FdSet(u8),
-    /// pselect6's pointer to {sigset pointer, size}.
+    /// Signal mask of 8 bytes that is in force while the call waits; NULL: the thread's own.
+    Sigmask,
+    /// pselect6's pointer to {such a mask's address, size}.
     SigmaskPair,
     /// struct sigevent (timer_create, mq_notify): 64 bytes; its value is opaque.
     Sigevent,

@@ -74,8 +74,9 @@ fn buffer(kind: Kind) -> Option<(Len, bool)> {
 fn len_index(len: Len) -> Option<u8> {
     match len {
         Len::Fixed(_) => None,
-        Len::Arg(index) | Len::ArgTimes(index, _) => Some(index),
-        Len::Ret(index) | Len::RetTimes(index, _) | Len::Word(index) => Some(index),
+        Len::Arg(index) | Len::ArgTimes(index, _) | Len::ArgPlus(index, _) => Some(index),
+        Len::Ret(index) | Len::RetTimes(index, _) | Len::RetPlus(index, _) => Some(index),
+        Len::Word(index) => Some(index),
     }
 }
 
@@ -93,7 +94,7 @@ fn check_len(row: &Row, kind: Kind) {
         let pointer = matches!(len, Len::Word(_));
         assert_eq!(!pointer, is_number(*given), "{}: {len:?}", row.name);
     }
-    if matches!(len, Len::Ret(_) | Len::RetTimes(..)) {
+    if matches!(len, Len::Ret(_) | Len::RetTimes(..) | Len::RetPlus(..)) {
         assert!(
             written,
             "{}: only the kernel's buffers have a result's length",

@@ -24,6 +24,7 @@ use geryon_abi::outcome::{self, NOTHING, is_plausible};
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::{Class, Kind, Row};
 
+pub mod copied;
 mod reading;
 pub mod writing;
 
@@ -50,10 +51,13 @@ pub fn input(frame: &mut Frame, row: &Row) {
             return;
         }
     }
-    raise::lead_signal_before(b, frame);
+    if !raise::pending(b) || !crate::mask::comes_within(b, row, &args) {
+        raise::lead_signal_before(b, frame);
+    }
     b.call_start = b.pos;
     let before = marshal::before(row, &args);
     undo::before(b, row.nr, &args);
+    crate::timer::sleeps(b, row.nr, &args);
     let result = execute(row, args, digest, &before);
     complete(b, frame, row, kind::CALL, Some(digest), result, &before);
 }
@@ -68,12 +72,13 @@ pub fn output(frame: &mut Frame, row: &Row) {
         }
     }
     let args = frame.args();
-    if !executes && private().replicas > 1 && !is_unchanged(row, &args) {
+    if !executes && private().replicas > 1 && !is_still_agreed(b, row, &args) {
         // Confirmed long ago: this replica has followed until now.
         broken();
     }
+    crate::shared::confirmed(row.nr, &args);
     let before = marshal::before(row, &args);
-    let spoilt = crate::sabotage::unchecked(row, &args);
+    let spoilt = crate::sabotage::unchecked(row, &copied::given(b, &args));
     let target = proc_files::target(row, &args);
     let is_given = b.given.load(Ordering::Relaxed) != 0;
     let result = execute(row, args, CONFIRMED, &before);
@@ -85,6 +90,16 @@ pub fn output(frame: &mut Frame, row: &Row) {
         append(b, target.words(row.nr));
     }
     complete(b, frame, row, kind::END, None, result, &before);
+}
+
+/// New leader: does this thread have what all have agreed on that it writes, in its program's memory, or as
+/// its predecessor's copy? (It copies it, too: it has not begun yet.)
+pub fn is_still_agreed(b: Here, row: &Row, args: &[u64; 6]) -> bool {
+    copied::take(b, row, args, b.call_start);
+    is_unchanged(row, &copied::given(b, args))
+        || (private().multi.get() != 0
+            && copied::inherit(b, args)
+            && is_unchanged(row, &copied::given(b, args)))
 }
 
 /// Follower: the first word of the end of a call that was confirmed. None when this replica leads by
@@ -110,16 +125,34 @@ pub fn expect_end(mut b: Here, frame: &Frame, nr: u16) -> Option<u64> {
 pub fn begin(frame: &mut Frame, row: &Row) -> bool {
     crate::sabotage::maybe(frame, row);
     let args = frame.args();
-    let digest = marshal::digest(row, &args);
-    block().agreed = digest;
-    if !rendezvous(frame, row.nr, digest, args) {
-        return false;
+    let look = || {
+        let copy = copied::take(block(), row, &args, block().pos);
+        let given = copy.unwrap_or(args);
+        let digest = marshal::digest(row, &given);
+        block().agreed = digest;
+        (copy, given, digest)
+    };
+    let (mut copy, mut given, mut digest) = look();
+    if !leads() {
+        if follow(frame, row.nr, digest, &args) {
+            return false;
+        }
+        // This replica leads by now, and other threads may have been here while it waited.
+        (copy, given, digest) = look();
     }
+    lead(frame, row.nr, digest, args);
     // What was agreed on is what will happen: while this thread waited for the others, its registers
     // and its memory may have changed.
-    if private().replicas > 1
-        && (marshal::digest(row, &frame.args()) != digest || !is_agreed(row.nr, digest))
-    {
+    let is_same = || {
+        let again = match copy {
+            None => frame.args(),
+            // (Where the turn is given away the copy is looked at behind that.)
+            Some(_) if crate::serial::active() => return frame.args() == args,
+            Some(_) => given,
+        };
+        marshal::digest(row, &again) == digest
+    };
+    if private().replicas > 1 && (!is_same() || !is_agreed(row.nr, digest)) {
         broken();
     }
     true
@@ -153,13 +186,28 @@ pub const BEGIN_WORDS: u64 = 8;
 
 /// Agree with the other replicas on a number and a digest.
 pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bool {
+    if !leads() && follow(frame, nr, digest, &args) {
+        return false;
+    }
+    lead(frame, nr, digest, args);
+    true
+}
+
+/// Follower: its part of that. False when this replica leads by now.
+fn follow(frame: &mut Frame, nr: u16, digest: u64, args: &[u64; 6]) -> bool {
     let mut b = block();
-    if !leads() && expect::<6>(b, frame, kind::BEGIN, nr, digest, &args).is_some() {
+    let followed = expect::<6>(b, frame, kind::BEGIN, nr, digest, args).is_some();
+    if followed {
         // Should this replica come to make the call: a copy of its thread begins it there.
         b.call_start = b.pos - BEGIN_WORDS;
         acknowledge(b);
-        return false;
     }
+    followed
+}
+
+/// Leader: its part.
+fn lead(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) {
+    let mut b = block();
     let ours = word(kind::BEGIN, 0, nr, 0);
     raise::lead_signal_before(b, frame);
     if !leads() {
@@ -183,7 +231,6 @@ pub fn rendezvous(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) -> bo
         b.repeatable = repeat::NOTHING;
     }
     point!(RendezvousConfirmed);
-    true
 }
 
 /// Execute a call in the leader, unless its predecessor has; interruptions without a signal for the
@@ -213,14 +260,19 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     let mut first = true;
     let shown = args;
     check_asked(row, &shown);
-    let args = ids::translated(row, args);
+    // (What is copied before it is confirmed.)
+    let meant = match digest {
+        CONFIRMED => copied::given(b, &args),
+        _ => args,
+    };
+    let args = ids::translated(row, meant);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
-        check_told(row, &args, &shown);
+        check_told(row, &args, &meant, &shown);
         let mut result = real_in_flight(number_of(row), &args, true);
-        if blames_its_caller(row, result) {
+        if blames_its_caller(row, &args, result) {
             take_off(b, row.nr, digest);
-            check_told(row, &args, &shown);
+            check_told(row, &args, &meant, &shown);
             result = real_in_flight(number_of(row), &args, true);
         }
         ids::give_back(row, &shown, &args);
@@ -234,7 +286,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             repeat::NOTHING
         };
         first = false;
-        if serial && !keeps_turn(row.nr, &args) {
+        if serial && !crate::shared::keeps_turn(row.nr, &args) {
             crate::serial::release(b);
         }
         intend_call(b, row.nr, digest);
@@ -243,25 +295,25 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         let checked = digest != CONFIRMED;
         let room = match checked {
             true => None,
-            false => writing::begin(b, row, &shown),
+            false => writing::begin(b, row, &meant),
         };
-        if serial && !checked && !is_unchanged(row, &shown) {
+        if serial && !checked && !is_unchanged(row, &meant) {
             broken();
         }
         let reading = reading::begin(row, &args);
         let mut now = args;
         if let Some(room) = room {
-            now = shown;
+            now = meant;
             now[2] = now[2].min(room);
         }
         if room.is_none() {
-            check_told(row, &now, &shown);
+            check_told(row, &now, &meant, &shown);
         }
         let mut result = real_blocking_taken_off(number_of(row), &now, checked);
-        if blames_its_caller(row, result) {
+        if blames_its_caller(row, &args, result) {
             take_off(b, row.nr, digest);
             if room.is_none() {
-                check_told(row, &now, &shown);
+                check_told(row, &now, &meant, &shown);
             }
             result = real_blocking_taken_off(number_of(row), &now, checked);
         }
@@ -273,7 +325,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         }
         announce_end();
         if !checked {
-            check_written(b, row, &shown, result);
+            check_written(b, row, &meant, result);
         }
         // (Beside other threads, what is small may change at any time by the program's own doing.)
         let is_alone = serial || private().multi.get() == 0;
@@ -295,6 +347,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if !is_plausible(nr, result) {
             broken();
         }
+        result = crate::mask::shown(b, row, &shown, result);
         b.repeatable = repeat::NOTHING;
         b.call_start = b.pos;
         // The monitor stops threads; epoll_wait and others show that as EINTR (design, 10).
@@ -331,15 +384,15 @@ fn check_first(b: Here, start: u64, kind: u8, detail: &u8) {
     }
 }
 
-/// Leader, right before the kernel is told `args`, of which the program knows `shown`: nothing has happened
-/// yet, and afterwards the answer counts.
+/// Leader, right before the kernel is told `args`, which are `meant` with the ids of now; the program knows
+/// `shown`: nothing has happened yet, and afterwards the answer counts.
 #[inline(always)]
-fn check_told(row: &Row, args: &[u64; 6], shown: &[u64; 6]) {
+fn check_told(row: &Row, args: &[u64; 6], meant: &[u64; 6], shown: &[u64; 6]) {
     check_asked(row, shown);
     if block_anew().flight_nr as u64 != number_of(row) {
         broken();
     }
-    if !ids::are_ids_in(row) && *black_box(args) != *black_box(shown) {
+    if !ids::are_ids_in(row) && *black_box(args) != *black_box(meant) {
         broken();
     }
 }
@@ -353,14 +406,19 @@ const MADE_ANEW: i64 = -513;
 /// made once more, with everything taken from memory again: what was wrong may have been a register of
 /// this replica. What comes of that counts, be it a signal's interruption.
 /// (A header of capabilities has been changed by the answer.)
-fn blames_its_caller(row: &Row, result: i64) -> bool {
+fn blames_its_caller(row: &Row, args: &[u64; 6], result: i64) -> bool {
     const EBADF: i64 = -9;
     const EFAULT: i64 = -14;
     const EINVAL: i64 = -22;
     const ENOSYS: i64 = -38;
     const ENOTSOCK: i64 = -88;
-    matches!(result, EBADF | EFAULT | EINVAL | ENOSYS | ENOTSOCK)
-        && row.args.iter().all(|a| a.kind != Kind::CapHeader)
+    match result {
+        EBADF | EINVAL | ENOSYS | ENOTSOCK => row.args.iter().all(|a| a.kind != Kind::CapHeader),
+        // A packet, a signal, a child may have been taken, bytes sent, time slept, before the place for what is
+        // told of that was found to be none.
+        EFAULT => !marshal::comes_out(row, args),
+        _ => false,
+    }
 }
 
 /// Leader, behind a large write to a file: a bit that flipped in its buffer while the kernel copied that
@@ -423,15 +481,6 @@ pub fn made(mut b: Here, nr: u16, digest: u64, result: i64) {
     take_off(b, nr, digest);
     b.flight_result = [result as u64; 2];
     b.flight.store(flight::RETURNED, Ordering::Release);
-}
-
-/// Among processes that share memory, a call on a file whose buffer may lie in that memory: another process
-/// may change it at any time (a database's pages), and what is written has to be what all have agreed on.
-/// Files do not keep it waiting for others.
-fn keeps_turn(nr: u16, args: &[u64; 6]) -> bool {
-    /// read, write, pread64, pwrite64, readv, writev, preadv, pwritev, preadv2, pwritev2
-    const TRANSFERS: [u16; 10] = [0, 1, 17, 18, 19, 20, 295, 296, 327, 328];
-    crate::serial::is_joined() && TRANSFERS.contains(&nr) && undo::is_file(args[0])
 }
 
 /// Calls that answer at once, whatever happens: the watchdog need not know of them, and in serial
@@ -507,7 +556,7 @@ pub fn complete(
         landed(b);
     }
     remember(b, first);
-    settle(b, frame, row.nr, shown, detail);
+    settle(b, frame, row, shown, detail);
 }
 
 /// Leader: is the log's last word the result that the gate has noted? A register has held it since.
@@ -556,7 +605,7 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
         ids::repeat(row, &frame.args(), result);
         proc_files::repeat(b, kind_of(first), row, &frame.args(), result);
     }
-    settle(b, frame, row.nr, result, detail);
+    settle(b, frame, row, result, detail);
     true
 }
 
@@ -568,15 +617,21 @@ pub fn finish_for_good(b: Here, frame: &mut Frame, row: &Row, first: u64) {
 }
 
 /// Both: set the result (or the restart), then deliver the signal that follows.
-fn settle(mut b: Here, frame: &mut Frame, nr: u16, result: i64, detail: u8) {
+fn settle(mut b: Here, frame: &mut Frame, row: &Row, result: i64, detail: u8) {
+    b.asleep_at = 0;
+    if detail & after::SIGNAL != 0 {
+        let is_over = detail & after::RESTART == 0;
+        crate::mask::note(b, row, &frame.args(), if is_over { result } else { 0 });
+    }
     if detail & after::RESTART != 0 {
-        frame.rax = nr as u64;
+        frame.rax = row.nr as u64;
         raise::reissue(frame);
     } else {
         frame.rax = result as u64;
-        crate::timer::was_set(b, nr, result);
-        crate::settings::were_set(b, nr, result);
+        crate::timer::was_made(b, row.nr, &frame.args(), result);
+        crate::settings::were_set(b, row.nr, result);
     }
+    copied::done(b);
     if detail & after::SIGNAL != 0 {
         raise::deliver_now(b, frame);
     }

@@ -1,6 +1,6 @@
 //! What happens to one system call: look its row up, do what its class says.
 
-use crate::gate::real;
+use crate::gate::{guarded, real};
 use crate::state::leads;
 use crate::stop::{broken, refused};
 use crate::{call, memory, process, raise, thread};
@@ -11,6 +11,7 @@ use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
 
 const ENOSYS: i64 = -38;
+/// What is said where the table does not know better.
 const EINVAL: i64 = -22;
 const PR_SET_NAME: u32 = 15;
 
@@ -21,10 +22,9 @@ pub mod nr {
     pub const OPEN: u64 = 2;
     pub const CLOSE: u64 = 3;
     pub const MMAP: u64 = 9;
+    pub const MPROTECT: u64 = 10;
     pub const MUNMAP: u64 = 11;
     pub const BRK: u64 = 12;
-    pub const SHMAT: u64 = 30;
-    pub const SHMDT: u64 = 67;
     pub const RT_SIGPROCMASK: u64 = 14;
     pub const RT_SIGRETURN: u64 = 15;
     pub const MREMAP: u64 = 25;
@@ -39,13 +39,15 @@ pub mod nr {
     pub const WAIT4: u64 = 61;
     pub const KILL: u64 = 62;
     pub const PRCTL: u64 = 157;
-    pub const ARCH_PRCTL: u64 = 158;
     pub const SETRLIMIT: u64 = 160;
     pub const CHROOT: u64 = 161;
     pub const TKILL: u64 = 200;
     pub const FUTEX: u64 = 202;
     pub const SCHED_SETAFFINITY: u64 = 203;
     pub const SET_TID_ADDRESS: u64 = 218;
+    pub const TIMER_CREATE: u64 = 222;
+    pub const TIMER_SETTIME: u64 = 223;
+    pub const TIMER_DELETE: u64 = 226;
     pub const EXIT_GROUP: u64 = 231;
     pub const TGKILL: u64 = 234;
     pub const SCHED_YIELD: u64 = 24;
@@ -56,7 +58,10 @@ pub mod nr {
     pub const PRLIMIT64: u64 = 302;
     pub const EXECVEAT: u64 = 322;
     pub const CLONE3: u64 = 435;
+    pub const FUTEX_WAITV: u64 = 449;
+    pub const FUTEX_WAIT: u64 = 455;
     pub const CLOSE_RANGE: u64 = 436;
+    pub const PKEY_MPROTECT: u64 = 329;
 }
 
 /// Called from the assembly entry with the application's registers.
@@ -115,6 +120,8 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::EXECVE | nr::EXECVEAT => process::exec(frame, row),
         nr::WAIT4 | nr::WAITID => process::wait(frame, row),
         nr::FUTEX => thread::futex(frame, row),
+        // (In this order nobody sleeps with the turn; else each replica waits for itself.)
+        nr::FUTEX_WAITV | nr::FUTEX_WAIT if crate::serial::active() => call::input(frame, row),
         nr::SCHED_YIELD if crate::serial::active() => {
             crate::serial::yield_turn(crate::state::block());
             frame.rax = 0;
@@ -122,7 +129,9 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
         nr::SIGALTSTACK => sigaltstack(frame),
-        nr::ALARM | nr::SETITIMER => crate::timer::set(frame, row),
+        nr::ALARM | nr::SETITIMER | nr::TIMER_CREATE | nr::TIMER_SETTIME | nr::TIMER_DELETE => {
+            crate::timing::set(frame, row);
+        }
         nr::SETRLIMIT | nr::PRLIMIT64 | nr::SCHED_SETAFFINITY => {
             crate::settings::ask(&frame.args(), row);
             call::input(frame, row);
@@ -138,10 +147,8 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
                 crate::files::follow_root();
             }
         }
-        nr::ARCH_PRCTL => arch_prctl(frame),
-        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP | nr::SHMAT | nr::SHMDT => {
-            memory::ordered(frame, row)
-        }
+        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
+        nr::MPROTECT | nr::PKEY_MPROTECT if crate::shared::is_protected(frame) => {}
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
         nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
         _ => by_class(frame, row),
@@ -164,26 +171,23 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         let value = table::command_of(row.nr as u64, &args);
         match table::command(row.nr as u64, value) {
             Some(c) => class = c.class,
-            None => {
-                refused(row.nr as u64, value);
-                frame.rax = EINVAL as u64;
-                return;
-            }
+            None => return refuse_command(frame, row, value),
         }
     }
     match class {
-        Class::Local | Class::Memory => {
+        Class::Local => {
             frame.rax = real(row.nr as u64, args) as u64;
             if row.nr as u64 == nr::PRCTL && args[0] as u32 == PR_SET_NAME {
                 crate::proc_files::named_by_itself();
             }
         }
+        Class::Memory => {
+            frame.rax = real(row.nr as u64, args) as u64;
+            crate::access::mappings_change();
+        }
         Class::Input => call::input(frame, row),
         Class::Output | Class::Each | Class::Lifecycle => call::output(frame, row),
-        Class::Refused => {
-            refused(row.nr as u64, table::command_of(row.nr as u64, &args));
-            frame.rax = EINVAL as u64;
-        }
+        Class::Refused => refuse_command(frame, row, table::command_of(row.nr as u64, &args)),
     }
 }
 
@@ -193,7 +197,14 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
 fn changes_ids_of_threads(frame: &Frame) -> bool {
     const SIGSETXID: u64 = 33;
     let p = crate::state::private();
-    frame.rdx as u32 as u64 == SIGSETXID && p.serial.get() == 0 && p.replicas > 1
+    frame.rdx as u32 as u64 == SIGSETXID && p.serial == 0 && p.replicas > 1
+}
+
+/// A command of a multiplexed call that has no row, or is refused.
+fn refuse_command(frame: &mut Frame, row: &Row, command: u64) {
+    refused(row.nr as u64, command);
+    let errno = table::sub_table(row.nr as u64).map_or(EINVAL, |t| -(t.errno as i64));
+    frame.rax = errno as u64;
 }
 
 /// Opening changes nothing outside unless it writes, creates or truncates.
@@ -218,30 +229,21 @@ fn sigaltstack(frame: &mut Frame) {
         frame.rax = EPERM as u64;
         return;
     }
+    let mut asked = [0u64; 3];
+    // (Before the call: the old one may be told in the same place.)
+    if args[0] != 0 {
+        // (In a handler of SIGSEGV a fault of ours would cost the program its handler.)
+        // SAFETY: inside `guarded`.
+        guarded(|| asked = unsafe { (args[0] as *const [u64; 3]).read_unaligned() });
+    }
     let result = real(nr::SIGALTSTACK, args);
     if result == 0 && args[0] != 0 {
-        // SAFETY: the kernel has just read the structure.
-        crate::state::block().altstack = unsafe { (args[0] as *const [u64; 3]).read_unaligned() };
+        crate::state::block().altstack = asked;
     }
     if result == 0 && on_it && args[1] != 0 {
         let flags = (args[1] + 8) as *mut u32;
-        // SAFETY: the kernel has just written the structure.
-        unsafe { flags.write_unaligned(flags.read_unaligned() | ON_STACK) };
+        // SAFETY: inside `guarded`.
+        guarded(|| unsafe { flags.write_unaligned(flags.read_unaligned() | ON_STACK) });
     }
     frame.rax = result as u64;
-}
-
-fn arch_prctl(frame: &mut Frame) {
-    const SET_GS: u64 = 0x1001;
-    const SET_FS: u64 = 0x1002;
-    const GET_FS: u64 = 0x1003;
-    let args = frame.args();
-    frame.rax = match args[0] {
-        SET_FS | GET_FS => real(nr::ARCH_PRCTL, args) as u64,
-        SET_GS => {
-            refused(nr::ARCH_PRCTL, SET_GS);
-            EINVAL as u64
-        }
-        _ => EINVAL as u64,
-    };
 }

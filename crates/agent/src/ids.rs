@@ -93,8 +93,17 @@ fn repeat_here(row: &Row, args: &[u64; 6]) {
     }
 }
 
+/// The third word of a struct sigevent: the thread that is to be signalled, if one is named.
+pub fn thread_of(event: &[u64]) -> u64 {
+    const SIGEV_THREAD_ID: u64 = 4;
+    match event[1] >> 32 {
+        SIGEV_THREAD_ID => u64::from(own(event[2] as u32)),
+        _ => event[2],
+    }
+}
+
 /// Which process or thread of the leading replica the id that the program knows names now.
-fn own(id: u32) -> u32 {
+pub fn own(id: u32) -> u32 {
     here(id).unwrap_or_else(|| rpc(number::WHO, id as u64, who::OWN, 0) as u32)
 }
 

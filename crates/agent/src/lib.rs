@@ -8,6 +8,7 @@
 #[macro_use]
 mod point;
 
+pub mod access;
 pub mod atomic;
 pub mod call;
 pub mod children;
@@ -25,6 +26,7 @@ pub mod hook;
 pub mod ids;
 pub mod log;
 pub mod marshal;
+mod mask;
 pub mod memory;
 pub mod passage;
 pub mod proc_files;
@@ -40,6 +42,7 @@ pub mod state;
 pub mod stop;
 pub mod thread;
 pub mod timer;
+mod timing;
 pub mod undo;
 pub mod wait;
 mod xmm;

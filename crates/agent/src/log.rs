@@ -3,11 +3,14 @@
 
 mod world;
 
+use crate::access::put_what_differs;
 use crate::event::plain;
+use crate::gate::guarded;
 use crate::state::{Here, block};
 use geryon_abi::layout::{RING_WORDS, why};
 use geryon_abi::record::{kind, kind_of, word};
-use geryon_ring::follow::{comes, get_torn as next, glance, look};
+use geryon_ring::follow::{comes, get_torn as next, glance, look, take_words_torn};
+use geryon_ring::memory::Log;
 
 pub use geryon_ring::follow::{
     acknowledge, get_torn, is_cut, rewind, tell_tail, verified, word_at,
@@ -24,7 +27,7 @@ const TAIL_EVERY: u64 = RING_WORDS as u64 / 8;
 /// Leader: append `words` words that lie at `from`.
 ///
 /// # Safety
-/// They are readable, and nobody writes them meanwhile.
+/// They are readable, or this is called inside `guarded`.
 pub unsafe fn put_words(b: Here, from: u64, words: u64) {
     // SAFETY: the caller's promise.
     unsafe { geryon_ring::lead::put_words(b, from as *const u8, words) }
@@ -34,10 +37,18 @@ pub unsafe fn put_words(b: Here, from: u64, words: u64) {
 /// False when its writer was lost before it had written all of them.
 ///
 /// # Safety
-/// `to` is writable for all of them, and nobody else uses it.
+/// It is the program's memory that lies there, and nobody else uses it. (Where it cannot be written it stays
+/// as it is.)
 pub unsafe fn get_words_torn(b: Here, to: u64, words: u64) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { geryon_ring::follow::get_words_torn(b, to as *mut u8, words) }
+    take_words_torn(b, words, |r, pos, done, part| {
+        let to = to + 8 * done;
+        // SAFETY: inside `guarded`; below the limit all is published, and the tail is not yet told.
+        if !guarded(|| unsafe { r.load(pos, to as *mut u8, part) }) {
+            for k in 0..part {
+                put_what_differs(to + 8 * k, &r.read(pos + k).to_le_bytes());
+            }
+        }
+    })
 }
 
 /// Follower: the first word of the next record, whatever its kind; None when there will be none,
@@ -68,6 +79,11 @@ pub fn get(b: Here) -> u64 {
 /// Follower: has the leader logged a signal as the next record?
 pub fn signal_is_next(b: Here) -> bool {
     glance(b).is_some_and(|w| kind_of(w) == kind::SIGNAL)
+}
+
+/// Follower: has the leader logged a next record?
+pub fn has_next(b: Here) -> bool {
+    glance(b).is_some()
 }
 
 /// Follower: the first word of the next record; turns are taken on the way. None when there will

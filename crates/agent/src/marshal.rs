@@ -9,6 +9,9 @@ pub use ingoing::digest;
 pub use outgoing::{Before, before};
 pub use transfer::{Received, inherit, noted, receive, send, send_again, written};
 
+use geryon_abi::row::{Kind, Len, Row};
+use geryon_abi::table::kind_of;
+
 const IOVEC_MAX: u64 = 1024;
 
 /// Read a word of application memory.
@@ -33,6 +36,35 @@ unsafe fn bytes(address: u64, len: u64) -> &'static [u8] {
     }
     // SAFETY: the caller's promise, for all `len` bytes; the slice is not kept.
     unsafe { core::slice::from_raw_parts(address as *const u8, len as usize) }
+}
+
+/// Does anything come out of this call but its result?
+pub fn comes_out(row: &Row, args: &[u64; 6]) -> bool {
+    (0..row.args.len()).any(|i| match kind_of(row, i, args) {
+        Kind::Out(_) | Kind::InOut(_) | Kind::OutAlways(_) | Kind::Special => true,
+        Kind::IovecOut(_) | Kind::MsghdrOut | Kind::MmsghdrOut(_) | Kind::MmsghdrIn(_) => true,
+        Kind::SockaddrOut(_) | Kind::FdSet(_) | Kind::Ifconf | Kind::CapHeader => true,
+        Kind::Int | Kind::Int32 | Kind::Fd | Kind::Addr | Kind::Unused | Kind::ByCommand => false,
+        Kind::Id | Kind::IdIf(..) | Kind::Group | Kind::InId(..) => false,
+        Kind::Path | Kind::Strings | Kind::In(_) | Kind::IovecIn(_) | Kind::MsghdrIn => false,
+        Kind::Sigmask | Kind::SigmaskPair | Kind::Sigevent => false,
+    })
+}
+
+/// The bytes that the arguments themselves tell; 0 where they do not.
+pub fn given(row: &Row, len: Len, args: &[u64; 6]) -> u64 {
+    // The kernel looks at the lower half of what is an int.
+    let arg = |i: u8| match row.args[i as usize].kind {
+        Kind::Int32 | Kind::Fd => args[i as usize] as u32 as u64,
+        _ => args[i as usize],
+    };
+    match len {
+        Len::Fixed(n) => n as u64,
+        Len::Arg(i) | Len::Ret(i) => arg(i),
+        Len::ArgTimes(i, n) | Len::RetTimes(i, n) => arg(i).saturating_mul(n as u64),
+        Len::ArgPlus(i, n) | Len::RetPlus(i, n) => arg(i).saturating_add(n as u64),
+        Len::Word(_) => 0,
+    }
 }
 
 fn fdset_bytes(bits: u64) -> u64 {

@@ -4,14 +4,14 @@
 use crate::call;
 use crate::clock::MEMORY;
 use crate::compare::expect;
-use crate::diverge::diverged_for_good;
+use crate::diverge::{diverged, diverged_for_good};
 use crate::event;
 use crate::gate::{real, real_in_flight, rpc};
 use crate::log::{append, get, publish, remember, word_at};
 use crate::marshal;
 use crate::passage::Passage;
 use crate::raise;
-use crate::shared::{self, is_shared};
+use crate::shared;
 use crate::state::{Here, block, header, leads, private};
 use crate::stop::{broken, refused};
 use crate::wait::{Patience, announce, announce_end};
@@ -19,7 +19,7 @@ use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    MAX_REPLICAS, enclosed, outdated, rpc as number, touches_reserved, wait, why,
+    INJECTED_ENV, MAX_REPLICAS, enclosed, outdated, rpc as number, touches_reserved, wait, why,
 };
 use geryon_abi::outcome;
 use geryon_abi::record::{detail_of, kind, low_of, seal, unseal, word};
@@ -28,11 +28,7 @@ use geryon_abi::row::Row;
 const NR_MMAP: u64 = 9;
 const NR_BRK: u64 = 12;
 const NR_MREMAP: u64 = 25;
-const NR_SHMAT: u64 = crate::enter::nr::SHMAT;
-const NR_SHMDT: u64 = crate::enter::nr::SHMDT;
 const NR_CLOSE: u64 = 3;
-const MAP_SHARED: u64 = 1;
-const MAP_TYPE: u64 = 0xf;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
@@ -57,11 +53,9 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     if nr == NR_BRK && private().env_injected.get() != 0 {
         remove_injected_env();
     }
-    let is_mapped = uses_file(nr, &args) && is_shared(args[3]);
-    let shares = private().replicas > 1 && (is_mapped || nr == NR_SHMAT);
-    if shares {
-        // All have come here when the file is copied for those that follow.
-        call::rendezvous(frame, row.nr, digest, args);
+    let agreed = shared::is_agreed(nr, &args);
+    if agreed && call::rendezvous(frame, row.nr, digest, args) {
+        shared::agreed(nr, &args);
     }
     let followed = if leads() {
         None
@@ -69,50 +63,44 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         follow(b, frame, row, digest)
     };
     let (result, of_object) = followed.unwrap_or_else(|| {
-        if !shares {
+        if !agreed {
             raise::lead_signal_before(b, frame);
         }
         lead(b, row, args, digest)
     });
     // (What is written into a shared mapping would be written into the file: code there is not rewritten.)
-    if uses_file(nr, &args) && !shares && !failed(result) && args[2] & PROT_EXEC != 0 {
+    let is_private = uses_file(nr, &args) && !shared::is_shared(args[3]);
+    if is_private && !failed(result) && args[2] & PROT_EXEC != 0 {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
-    if nr == NR_MMAP && !failed(result) && is_shared(args[3]) && args[3] & MAP_ANONYMOUS != 0 {
-        private().inherits.set(1);
+    if !failed(result) {
+        let is_one = of_object && shared::is_shared(args[3]);
+        shared::changed(nr, &args, result as u64, is_one);
     }
-    if of_object && !failed(result) {
-        crate::serial::join();
-    }
+    crate::access::mappings_change();
     frame.rax = result as u64;
 }
 
-/// The result, and whether followers have an object of their own.
+/// The result, and whether followers map an object of their own.
 fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
     if !leads() {
         broken();
     }
     let nr = row.nr as u64;
     let tick = MEMORY.enter(b.this);
-    let object = match uses_file(nr, &args) {
-        true => shared::ask(&args),
-        false => 0,
+    let object = if uses_file(nr, &args) {
+        shared::ask(&args)
+    } else {
+        0
     };
-    let mut object = object;
-    let mut result = object;
-    if object >= 0 {
+    let result = if object < 0 {
+        object
+    } else {
         call::check_asked(row, &args);
         b.flight_nr = row.nr as u32;
         real_in_flight(call::number_of(row), &args, true);
-        result = noted(b);
-    }
-    if nr == NR_SHMAT && !failed(result) {
-        object = shared::ask_segment(&args, result);
-        if object < 0 {
-            real(NR_SHMDT, [result as u64, 0, 0, 0, 0, 0]);
-            result = object;
-        }
-    }
+        noted(b)
+    };
     let detail = if object > 0 { OF_OBJECT } else { 0 };
     let first = word(kind::MEMORY, detail, row.nr, tick);
     let start = *black_box(&b.pos);
@@ -129,7 +117,7 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
     }
     let result = in_log;
     remember(b, first);
-    if is_awaited(nr, &args) {
+    if uses_file(nr, &args) {
         let maps = &private().file_maps;
         maps.set(maps.get() + 1);
     }
@@ -162,9 +150,8 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(i64, bo
         let start = b.pos - 3;
         let mut object = 0;
         if detail_of(first) == OF_OBJECT {
-            let named = unseal(first, get(b), result);
-            let Some(named) = named else {
-                crate::diverge::diverged(why::DAMAGED, start, event::plain(first));
+            let Some(named) = unseal(first, get(b), result) else {
+                diverged(why::DAMAGED, start, event::plain(first));
                 continue;
             };
             object = named;
@@ -194,7 +181,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(i64, bo
                 );
             }
         }
-        if is_awaited(nr, &args) {
+        if uses_file(nr, &args) {
             b.publishing.store(1, Ordering::SeqCst);
             let done = &header().open.file_maps[private().replica.get() as usize];
             done.fetch_add(1, Ordering::SeqCst);
@@ -216,18 +203,12 @@ fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
                 || (a[3] & MREMAP_FIXED != 0 && touches_reserved(a[4], a[2]))
         }
         NR_BRK => false,
-        NR_SHMAT => a[1] != 0 && touches_reserved(a[1], 1 << 40),
         _ => touches_reserved(a[0], a[1]),
     }
 }
 
 fn failed(result: i64) -> bool {
     (-4095..0).contains(&result)
-}
-
-/// Does the leader wait, before anything can be gone that is needed for it, until it has been repeated?
-fn is_awaited(nr: u64, args: &[u64; 6]) -> bool {
-    uses_file(nr, args) || nr == NR_SHMAT
 }
 
 fn uses_file(nr: u64, args: &[u64; 6]) -> bool {
@@ -255,8 +236,8 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
             }
             real(nr, a)
         }
-        NR_SHMAT => shared::attach(a, result as u64, object),
-        NR_SHMDT => shared::detach(a[0]),
+        // It has failed, under a limit of the leader's own, say: the break is where it was.
+        NR_BRK if result as u64 != a[0] => real(nr, [0; 6]),
         NR_MREMAP if result as u64 != a[0] => {
             a[3] = MREMAP_MAYMOVE | MREMAP_FIXED | (a[3] & 4);
             a[4] = result as u64;
@@ -319,8 +300,10 @@ pub fn outdate_sleepers() {
     }
 }
 
-/// ld.so has read its tunables: take our strings out of the environment again.
+/// ld.so has read its tunables: take our strings out of the environment again. Behind its NULL the auxiliary
+/// vector follows, as it must: what is left over becomes an entry of it that says nothing.
 fn remove_injected_env() {
+    const AT_IGNORE: u64 = 1;
     let p = private();
     let envp = p.envp as *mut u64;
     let count = p.env_injected.get() as usize;
@@ -335,5 +318,8 @@ fn remove_injected_env() {
         for i in 0..count {
             *envp.add(n - 1 - i) = 0;
         }
+        // The strings' words and the NULL behind them: now NULL, AT_IGNORE and its value.
+        const { assert!(INJECTED_ENV == 2) };
+        *envp.add(n - 1) = AT_IGNORE;
     }
 }

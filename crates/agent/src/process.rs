@@ -97,9 +97,6 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
         NR_CLONE => args[0],
         _ => SIGCHLD,
     };
-    if private().inherits.get() != 0 {
-        crate::serial::join();
-    }
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
@@ -258,6 +255,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     crate::timer::forget();
     crate::clock::reset_locks();
     crate::hook::carried::reset();
+    call::copied::forget();
     alone();
     p.forks.set(0);
     p.file_maps.set(0);
@@ -276,10 +274,10 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         // Nobody misses it.
         end();
     }
-    crate::serial::born(block());
     p.shares_files.set(0);
     point!(ChildUnmapped);
     map_segment(passage);
+    crate::shared::born();
     if flags & CLONE_FILES != 0 {
         rpc(number::BEGUN, 0, 0, 0);
     }
@@ -317,9 +315,6 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     if is_clone && frame.rsi != 0 {
         frame.rsp = frame.rsi;
     }
-    if crate::serial::is_joined() {
-        crate::thread::first_turn();
-    }
     frame.rax = 0;
 }
 
@@ -340,6 +335,9 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         return finish_for_good(b, frame, row, next);
     }
     await_file_maps();
+    if b.vforked == vforked::NOT {
+        crate::shared::leaves(false);
+    }
     point!(ExecConfirmed);
     if b.vforked != vforked::NOT {
         // As soon as it has another program its slot may be another child's.
@@ -355,15 +353,10 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     begin(frame, row);
     if leads() {
         await_file_maps();
+        crate::shared::leaves(true);
     }
     if !leads() {
         crate::log::tell_tail(block());
-    }
-    if crate::serial::is_joined() && crate::serial::active() {
-        match leads() {
-            true => crate::serial::release(block()),
-            false => crate::serial::pause(block()),
-        }
     }
     point!(ExitConfirmed);
     real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);

@@ -65,7 +65,7 @@ impl Heir for Here {
             .store(p.own_pid.get(), Ordering::SeqCst);
         crate::children::tell();
         if !guest {
-            crate::timer::arm();
+            crate::timer::set_again();
         }
         if crate::serial::is_serial() {
             crate::serial::promoted();
@@ -101,7 +101,7 @@ pub fn settle() {
     );
     if mine.is_ok() {
         crate::files::inherit();
-        crate::timer::arm();
+        crate::timer::set_again();
         owed.store(owes::NOTHING, Ordering::SeqCst);
     }
 }
@@ -149,7 +149,9 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     let result = b.given_result as i64;
     marshal::inherit(row, args, result);
     if let Some(at) = outcome::spoilt(b.given_written) {
-        if !crate::undo::write_again(row.nr, args, result, at) {
+        let may = crate::call::is_still_agreed(b, row, args);
+        let args = crate::call::copied::given(b, args);
+        if !may || !crate::undo::write_again(row.nr, &args, result, at) {
             crate::diverge::diverged_for_good(why::DAMAGED, b.pos, ours);
         }
     } else if b.given_written != 0
@@ -165,7 +167,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
         return None;
     }
     accept(b, flight::RETURNED);
-    crate::timer::was_given(b, row.nr, result);
+    crate::timer::was_given(b, row.nr, args, result);
     crate::settings::were_given(b, row.nr, result);
     point!(LegacyTaken);
     if crate::serial::active() && writing::is_cut_short(row.nr as u64, args, result) {
@@ -181,7 +183,13 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
     } else {
         repeat::NOTHING
     };
-    let written = writing::complete(b, row, args, false, result);
+    if writing::is_cut_short(row.nr as u64, args, result)
+        && !crate::call::is_still_agreed(b, row, args)
+    {
+        broken();
+    }
+    let given = crate::call::copied::given(b, args);
+    let written = writing::complete(b, row, &given, false, result);
     block_anew().repeatable = repeat::NOTHING;
     announce_end();
     Some(written)

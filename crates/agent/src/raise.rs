@@ -91,7 +91,7 @@ pub(crate) fn take_queued(mut b: Here) -> Siginfo {
         // It has come here by a fault: what is logged all others believe.
         broken();
     }
-    crate::timer::rang(info.0[0] as u32);
+    crate::timer::rang(&info);
     for w in info.0 {
         put(b, w);
     }
@@ -117,7 +117,7 @@ pub(crate) fn take_logged(b: Here) -> Siginfo {
     for w in &mut info.0 {
         *w = get(b);
     }
-    crate::timer::rang(info.0[0] as u32);
+    crate::timer::rang(&info);
     point!(SignalRead);
     info
 }
@@ -201,7 +201,7 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
         lead_signal_before(b, frame);
         set_mask();
         let signal = pending(b);
-        if signal && crate::timer::is_ours(b.pending[0].0[0] as u32, b.pending[0].0[1] as i32) {
+        if signal && crate::timer::is_ours(&b.pending[0]) {
             crate::timer::put_off(b.rings);
             b.rings += 1;
         } else {
@@ -232,8 +232,8 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
     for k in 1..=newest.min(MAX_INTERRUPTIONS) {
         let e = b.interruptions[(newest - k) % MAX_INTERRUPTIONS];
         if e.shown == rip && e.rsp == rsp {
-            // SAFETY: just read.
-            unsafe { ((uc + UC_RIP) as *mut u64).write_unaligned(e.resume) };
+            // SAFETY: inside `guarded`.
+            guarded(|| unsafe { ((uc + UC_RIP) as *mut u64).write_unaligned(e.resume) });
             b.interruption_count = (newest - k) as u64;
             break;
         }
@@ -267,9 +267,16 @@ pub fn interrupted(b: Here, result: i64) -> Option<i64> {
     }
 }
 
-/// Leader, in a futex wait of a hooked function: log the signal and run its handler.
-pub fn lead_signal_in_hook(b: Here, frame: &mut Frame) -> ! {
-    let first = word(kind::SIGNAL, 1, 0, 0);
+/// Follower, whose call the signal has ended as it ended the leader's.
+pub fn follow_signal_behind(b: Here, first: u64, frame: &mut Frame) -> ! {
+    remember(b, first);
+    follow(b, frame)
+}
+
+/// Leader, in a futex wait that is not logged: log the signal, and what it means for the wait, and run its
+/// handler.
+pub fn lead_signal_in_hook(b: Here, frame: &mut Frame, ended: u32) -> ! {
+    let first = word(kind::SIGNAL, 1, 0, ended);
     put(b, first);
     remember(b, first);
     lead(b, frame)
@@ -283,5 +290,6 @@ pub fn follow_signal_here(b: Here, first: u64) {
     for w in &mut info.0 {
         *w = get(b);
     }
+    crate::timer::rang(&info);
     rpc_on_user_stack(number::DELIVER_HERE, 0, &info as *const Siginfo as u64);
 }

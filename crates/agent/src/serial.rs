@@ -9,125 +9,52 @@
 
 use crate::diverge::diverged;
 use crate::event::plain;
-use crate::gate::rpc;
 use crate::log::{append, get, is_cut, publish, put, remember, rewind, word_at};
 use crate::state::{Here, block, block_anew, block_at, leads, private};
 use crate::stop::broken;
 use crate::thread::await_exits;
-use crate::wait::{Patience, announce, announce_end, wake_at};
+use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use geryon_abi::layout::commons::{
-    self, COMMONS_BASE, COMMONS_BYTES, Commons, PLACES, Place, Turns,
-    turn::{self, FREE, OFFERED, SHUT, TAKEN},
-};
-use geryon_abi::layout::{MAX_THREADS, repeat, rpc as number, wait, why};
+use geryon_abi::layout::{MAX_THREADS, repeat, wait, why};
 use geryon_abi::record::{kind, seal, unseal, word};
 
-/// The turns of this process alone.
-static OWN: Turns = Turns {
-    turn: AtomicU32::new(TAKEN),
-    waiting: AtomicU32::new(0),
-    owner: AtomicU32::new(0),
-    number: AtomicU32::new(0),
-    last: AtomicU64::new(0),
-    last_pos: AtomicU64::new(0),
-    next: [const {
-        Place {
-            events: AtomicU32::new(0),
-            sleepers: AtomicU32::new(0),
-        }
-    }; PLACES],
-};
+/// The turn is free.
+const FREE: u32 = 0;
+/// Somebody has it.
+const TAKEN: u32 = 1;
+/// Free, but not for who had it last: others were waiting.
+const OFFERED: u32 = 2;
 
-/// Detail of a TURN record: it was taken away from who had it.
-const FORCED: u8 = 1;
-/// Detail of a TURN record: it is one of all processes that share memory.
-const COMMON: u8 = 2;
-
-/// Does this process take turns with others of its replica?
-#[inline(always)]
-pub fn is_joined() -> bool {
-    private().joined.load(Ordering::Acquire) != 0
-}
-
-fn commons() -> &'static Commons {
-    // SAFETY: `join` maps it before anybody asks; all of it is atomic.
-    unsafe { &*(COMMONS_BASE as *const Commons) }
-}
-
-/// (Anew each time: a process may join others while its threads wait.)
-#[inline(always)]
-fn turns() -> &'static Turns {
-    if is_joined() { &commons().turns } else { &OWN }
-}
-
-/// What a thread is called in records of turns.
-#[inline(always)]
-fn name_of(b: Here) -> u32 {
-    if is_joined() {
-        commons::name(private().row.get(), b.slot)
-    } else {
-        b.slot
+/// Leader: the turn.
+static TURN: AtomicU32 = AtomicU32::new(TAKEN);
+/// Leader: threads that wait for it.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+/// Who had it last, and that thread's position then (changed by the owner only).
+static LAST_SLOT: AtomicU64 = AtomicU64::new(0);
+static LAST_POS: AtomicU64 = AtomicU64::new(0);
+/// Leader: slot of the thread that has the turn.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Number of the present turn.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// Follower: where the thread whose turn comes next waits, by the turn's number.
+static NEXT: [Place; PLACES] = [const {
+    Place {
+        events: AtomicU32::new(0),
+        sleepers: AtomicU32::new(0),
     }
+}; PLACES];
+const PLACES: usize = 64;
+
+/// A place to wait.
+struct Place {
+    /// Changes whenever something changes that is waited for here.
+    events: AtomicU32,
+    sleepers: AtomicU32,
 }
 
 /// Only one thread can be next: nobody else need wake up.
-fn place_of(t: &Turns, number: u32) -> &Place {
-    &t.next[number as usize % PLACES]
-}
-
-fn sleep_there(t: &Turns, address: u64, seen: u32, ns: u64) {
-    crate::wait::sleep_at_most_at(address, seen, ns, !core::ptr::eq(t, &OWN));
-}
-
-fn wake_there(t: &Turns, address: u64) {
-    wake_at(address, !core::ptr::eq(t, &OWN));
-}
-
-/// What a thread that waits for its turn announces.
-fn wait_of(t: &Turns) -> u32 {
-    if core::ptr::eq(t, &OWN) {
-        wait::TURN
-    } else {
-        wait::COMMON
-    }
-}
-
-/// From here on this process takes turns with all others of its replica that share memory, whatever the
-/// order of threads: nothing else says in which order they come to it. Its thread has the turn already where
-/// it has several. (With clocks, a process whose threads run beside each other cannot.)
-pub fn join() {
-    let p = private();
-    if is_joined()
-        || p.replicas == 1
-        || block().vforked != 0
-        || (p.serial.get() == 0 && p.multi.get() != 0)
-    {
-        return;
-    }
-    let mut path = [0u8; 64];
-    let row = rpc(number::COMMONS, path.as_mut_ptr() as u64, 0, 0);
-    const FIXED_SHARED: u64 = 0x11;
-    const READ_WRITE: u64 = 3;
-    let a = [COMMONS_BASE, COMMONS_BYTES, READ_WRITE, FIXED_SHARED, 0, 0];
-    if row < 0 || crate::shared::map_path(&path, a) != COMMONS_BASE as i64 {
-        broken();
-    }
-    p.row.set(row as u32);
-    p.serial.set(1);
-    p.joined.store(1, Ordering::SeqCst);
-    block().has_turn.store(0, Ordering::SeqCst);
-    // A follower waits here, too: what it does next it does to memory that is shared by now.
-    crate::thread::first_turn();
-}
-
-/// First steps of a forked child whose parent takes turns with others: so does it, in a row of its own. It
-/// has no turn yet.
-pub fn born(b: Here) {
-    if is_joined() {
-        private().row.set(rpc(number::COMMONS, 0, 0, 0) as u32);
-        b.has_turn.store(0, Ordering::SeqCst);
-    }
+fn place_of(number: u32) -> &'static Place {
+    &NEXT[number as usize % PLACES]
 }
 
 /// Is this process run serially, and does this thread take turns? A vfork's child does not: its parent
@@ -141,57 +68,27 @@ pub fn active() -> bool {
 #[inline(always)]
 pub fn is_serial() -> bool {
     let p = private();
-    p.serial.get() != 0 && (p.multi.get() != 0 || is_joined())
+    p.serial != 0 && p.multi.get() != 0
 }
 
 /// The first thread has the first turn (before its second thread is made; and in a forked child).
 pub fn begin(b: Here) {
-    if is_joined() {
-        // They go on as they are.
-        return;
-    }
     b.has_turn.store(1, Ordering::Relaxed);
-    OWN.owner.store(b.slot, Ordering::Relaxed);
-    OWN.turn.store(TAKEN, Ordering::Relaxed);
-    OWN.waiting.store(0, Ordering::Relaxed);
-    OWN.number.store(0, Ordering::Relaxed);
-}
-
-/// The turn when this thread has it. Among processes it says who that is: between the two stores that
-/// say so one after the other, whoever had it before would believe that it still has.
-fn taken_by(b: Here) -> u32 {
-    if is_joined() {
-        turn::taken_by(name_of(b))
-    } else {
-        TAKEN
-    }
-}
-
-/// Leader: has the thread the turn? Among processes the common word says so.
-fn holds(b: Here) -> bool {
-    if !is_joined() {
-        return b.has_turn.load(Ordering::SeqCst) != 0;
-    }
-    let t = turns();
-    while t.turn.load(Ordering::SeqCst) == SHUT {
-        // Not all processes of a new leader have replayed what there is.
-        pause(b);
-        sleep_there(t, &raw const t.turn as u64, SHUT, LOOK_NS);
-    }
-    t.turn.load(Ordering::SeqCst) == taken_by(b)
+    OWNER.store(b.slot, Ordering::Relaxed);
+    TURN.store(TAKEN, Ordering::Relaxed);
+    WAITING.store(0, Ordering::Relaxed);
+    NUMBER.store(0, Ordering::Relaxed);
 }
 
 /// Leader: about to block; let others run.
 pub fn release(b: Here) {
-    if !holds(b) {
+    if b.has_turn.swap(0, Ordering::SeqCst) == 0 {
         return;
     }
-    b.has_turn.store(0, Ordering::SeqCst);
     b.starves.store(0, Ordering::Relaxed);
-    let t = turns();
-    t.last.store(name_of(b) as u64, Ordering::Relaxed);
-    t.last_pos.store(b.pos, Ordering::Relaxed);
-    let next = if t.waiting.load(Ordering::SeqCst) != 0 {
+    LAST_SLOT.store(b.slot as u64, Ordering::Relaxed);
+    LAST_POS.store(b.pos, Ordering::Relaxed);
+    let next = if WAITING.load(Ordering::SeqCst) != 0 {
         OFFERED
     } else {
         FREE
@@ -202,75 +99,60 @@ pub fn release(b: Here) {
         broken();
     }
     point!(TurnReleased);
-    t.turn.swap(next, Ordering::SeqCst);
-    if t.waiting.load(Ordering::SeqCst) != 0 {
-        wake_there(t, &raw const t.turn as u64);
+    TURN.swap(next, Ordering::SeqCst);
+    if WAITING.load(Ordering::SeqCst) != 0 {
+        wake_at(&TURN as *const AtomicU32 as u64, false);
     }
 }
 
 /// Leader: go on running the program's code. Logs the turn if somebody else had it meanwhile.
 pub fn acquire(b: Here) {
-    if holds(b) {
+    if b.has_turn.load(Ordering::SeqCst) != 0 {
         return;
     }
     let mut forced = 0;
     let (mut holder, mut same) = (Holder::default(), Holder::default());
-    let mut t = turns();
-    t.waiting.fetch_add(1, Ordering::SeqCst);
+    WAITING.fetch_add(1, Ordering::SeqCst);
     let mut patience = Patience::long();
-    announce(wait_of(t), &raw const t.turn as u64, 0);
+    announce(wait::TURN, &TURN as *const AtomicU32 as u64, 0);
     loop {
-        if !core::ptr::eq(t, turns()) {
-            // The process has joined others meanwhile.
-            t.waiting.fetch_sub(1, Ordering::SeqCst);
-            t = turns();
-            t.waiting.fetch_add(1, Ordering::SeqCst);
-            announce(wait_of(t), &raw const t.turn as u64, 0);
-        }
-        let now = t.turn.load(Ordering::SeqCst);
-        let name = name_of(b);
-        let mine = t.last.load(Ordering::SeqCst) == name as u64;
-        let others = t.waiting.load(Ordering::SeqCst) > 1;
+        let now = TURN.load(Ordering::SeqCst);
+        let mine = LAST_SLOT.load(Ordering::SeqCst) == b.slot as u64;
+        let others = WAITING.load(Ordering::SeqCst) > 1;
         let may = now == FREE || (now == OFFERED && (!mine || !others));
         if may
-            && t.turn
-                .compare_exchange(now, taken_by(b), Ordering::SeqCst, Ordering::SeqCst)
+            && TURN
+                .compare_exchange(now, TAKEN, Ordering::SeqCst, Ordering::SeqCst)
                 .is_ok()
         {
             break;
         }
         if !may && patience.spend() {
-            let alone = core::ptr::eq(t, &OWN);
-            sleep_there(t, &raw const t.turn as u64, now, holder.look_again());
-            if alone {
-                holder.complain();
-            }
+            sleep_at_most(&TURN as *const AtomicU32 as u64, now, holder.look_again());
+            holder.complain();
             // Seen twice, and each for itself: a wrong register does not take anybody's turn away.
-            if alone && now == TAKEN && holder.spins() & same.spins() && holder.rob() {
-                forced = FORCED;
+            if now == TAKEN && holder.spins() & same.spins() && holder.rob() {
+                forced = 1;
                 break;
             }
         }
     }
-    t.waiting.fetch_sub(1, Ordering::SeqCst);
+    WAITING.fetch_sub(1, Ordering::SeqCst);
     announce_end();
     // A register that held it while the thread slept may name another one by now.
     let b = block_anew();
-    let t = turns();
-    let name = name_of(b);
-    t.owner.store(name, Ordering::SeqCst);
+    OWNER.store(b.slot, Ordering::SeqCst);
     b.has_turn.store(1, Ordering::SeqCst);
     b.robbed.store(0, Ordering::Relaxed);
-    let (last, pos) = (
-        t.last.load(Ordering::Relaxed),
-        t.last_pos.load(Ordering::Relaxed),
+    let (slot, pos) = (
+        LAST_SLOT.load(Ordering::Relaxed),
+        LAST_POS.load(Ordering::Relaxed),
     );
-    if last != name as u64 || pos != b.pos {
-        let number = t.number.load(Ordering::Relaxed).wrapping_add(1);
-        t.number.store(number, Ordering::Relaxed);
-        let common = if is_joined() { COMMON } else { 0 };
-        let w = word(kind::TURN, forced | common, 0, number);
-        append(b, [w, seal(w, last as u32, pos), pos]);
+    if slot != b.slot as u64 || pos != b.pos {
+        let number = NUMBER.load(Ordering::Relaxed).wrapping_add(1);
+        NUMBER.store(number, Ordering::Relaxed);
+        let w = word(kind::TURN, forced, 0, number);
+        append(b, [w, seal(w, slot as u32, pos), pos]);
         if !is_as_kept(b) {
             broken();
         }
@@ -287,18 +169,16 @@ pub fn acquire(b: Here) {
 
 /// Leader: was this thread the last one to have the turn, and has it been nowhere since?
 fn was_last(b: Here) -> bool {
-    let t = turns();
-    t.last.load(Ordering::SeqCst) == name_of(b) as u64 && t.last_pos.load(Ordering::SeqCst) == b.pos
+    LAST_SLOT.load(Ordering::SeqCst) == b.slot as u64 && LAST_POS.load(Ordering::SeqCst) == b.pos
 }
 
 /// Leader: does the log's last record say whose the turn was, and which one this is? Registers have held
 /// that since it was looked up, and a turn that never comes stops all followers.
 fn is_as_kept(b: Here) -> bool {
-    let t = turns();
     let [w, second, pos] = [3, 2, 1].map(|n| word_at(b, b.pos - n));
-    unseal(w, second, pos).map(u64::from) == Some(t.last.load(Ordering::SeqCst))
-        && pos == t.last_pos.load(Ordering::SeqCst)
-        && geryon_abi::record::low_of(w) == t.number.load(Ordering::SeqCst)
+    unseal(w, second, pos).map(u64::from) == Some(LAST_SLOT.load(Ordering::SeqCst))
+        && pos == LAST_POS.load(Ordering::SeqCst)
+        && geryon_abi::record::low_of(w) == NUMBER.load(Ordering::SeqCst)
 }
 
 /// How often a waiting thread looks at the one that has the turn.
@@ -331,7 +211,7 @@ impl Holder {
     /// It has had the turn since the last look, and has come to no event: the monitor is to interrupt it where
     /// all replicas' threads are in the same state, which those that spin are at any time.
     fn complain(&mut self) {
-        let slot = OWN.owner.load(Ordering::SeqCst);
+        let slot = OWNER.load(Ordering::SeqCst);
         let h = block_at(slot as usize);
         let computes = h.frame == 0 && h.has_turn.load(Ordering::SeqCst) != 0;
         if self.told || self.used == 0 || slot != self.slot || h.events != self.events || !computes
@@ -345,7 +225,7 @@ impl Holder {
 
     /// Has it used much processor time without an event since we first saw it?
     fn spins(&mut self) -> bool {
-        let slot = OWN.owner.load(Ordering::SeqCst);
+        let slot = OWNER.load(Ordering::SeqCst);
         let h = block_at(slot as usize);
         let (events, used) = (h.events, thread_time(h.own_tid));
         if slot != self.slot || events != self.events || self.used == 0 {
@@ -372,8 +252,8 @@ impl Holder {
             return false;
         }
         h.robbed.store(1, Ordering::SeqCst);
-        OWN.last.store(h.slot as u64, Ordering::SeqCst);
-        OWN.last_pos.store(h.pos, Ordering::SeqCst);
+        LAST_SLOT.store(h.slot as u64, Ordering::SeqCst);
+        LAST_POS.store(h.pos, Ordering::SeqCst);
         true
     }
 }
@@ -401,60 +281,17 @@ fn thread_time(tid: u32) -> u64 {
 /// Follower: this thread stands at its present position and holds nothing back.
 pub fn pause(mut b: Here) {
     b.released = b.pos;
-    show_place(b, b.pos);
     changed();
-}
-
-/// The others of its replica cannot look into its block.
-fn show_place(b: Here, pos: u64) {
-    if is_joined() {
-        let row = &commons().released[private().row.get() as usize % commons::ROWS];
-        row[b.slot as usize].store(pos, Ordering::SeqCst);
-    }
 }
 
 /// (A turn taken meanwhile says so itself, to the thread behind it: a number that is out of date
 /// here wakes nobody who would have to see this change.)
 fn changed() {
     fence(Ordering::SeqCst);
-    let t = turns();
-    let next = place_of(t, t.number.load(Ordering::SeqCst).wrapping_add(1));
+    let next = place_of(NUMBER.load(Ordering::SeqCst).wrapping_add(1));
     next.events.fetch_add(1, Ordering::SeqCst);
     if next.sleepers.load(Ordering::SeqCst) != 0 {
-        wake_there(t, &raw const next.events as u64);
-    }
-}
-
-/// Who had a turn before the one that is to be taken.
-#[derive(Clone, Copy)]
-enum Before {
-    /// A thread of this process.
-    Own(Here),
-    /// One of any process that has joined; none yet.
-    Common(Option<&'static AtomicU64>),
-}
-
-impl Before {
-    fn named(name: u32, common: bool) -> Option<Before> {
-        if !common {
-            return ((name as usize) < MAX_THREADS).then(|| Before::Own(block_at(name as usize)));
-        }
-        if name == commons::NOBODY {
-            return Some(Before::Common(None));
-        }
-        let (row, slot) = commons::place_of(name)?;
-        Some(Before::Common(Some(&commons().released[row][slot])))
-    }
-
-    fn has_released(self, pos: u64, forced: bool) -> bool {
-        match self {
-            Before::Own(b) => released_at(b) == pos || (forced && position(b) == pos),
-            Before::Common(None) => true,
-            Before::Common(Some(at)) => {
-                let at = at.load(Ordering::SeqCst);
-                at == pos || at == commons::GONE
-            }
-        }
+        wake_at(&raw const next.events as u64, false);
     }
 }
 
@@ -464,28 +301,25 @@ pub fn take(mut b: Here, w: u64) -> bool {
     let start = b.pos - 1;
     remember(b, w);
     let number = geryon_abi::record::low_of(w);
-    let detail = geryon_abi::record::detail_of(w);
-    let (forced, common) = (detail & FORCED != 0, detail & COMMON != 0);
+    let forced = geryon_abi::record::detail_of(w) != 0;
     let (second, pos) = (get(b), get(b));
-    while common && !is_joined() {
-        // Another thread is about to join.
-        crate::wait::pause(JOINING_NS);
-    }
-    let before = unseal(w, second, pos).and_then(|name| Before::named(name, common));
-    let Some(before) = before.filter(|_| common == is_joined()) else {
+    let Some(slot) = unseal(w, second, pos).filter(|s| (*s as usize) < MAX_THREADS) else {
         diverged(why::DAMAGED, start, plain(w));
         return false;
     };
-    let t = turns();
     // Only now: a record that the leader published in two parts (its ring was full) makes `get`
     // wait, and that notes another position.
     b.released = start;
     b.standing = start;
-    show_place(b, start);
     changed();
+    let before = block_at(slot as usize);
     let mut patience = Patience::long();
-    announce(wait_of(t), &raw const t.number as u64, number as u64);
-    let place = place_of(t, number);
+    announce(
+        wait::TURN,
+        &NUMBER as *const AtomicU32 as u64,
+        number as u64,
+    );
+    let place = place_of(number);
     loop {
         let seen = place.events.load(Ordering::SeqCst);
         // First: that the turn is there may be because the log was cut off, and others went back.
@@ -494,8 +328,8 @@ pub fn take(mut b: Here, w: u64) -> bool {
             rewind(b, start);
             return false;
         }
-        let ready = t.number.load(Ordering::SeqCst) == number.wrapping_sub(1)
-            && before.has_released(pos, forced);
+        let ready = NUMBER.load(Ordering::SeqCst) == number.wrapping_sub(1)
+            && (released_at(before) == pos || (forced && position(before) == pos));
         if ready {
             break;
         }
@@ -504,48 +338,39 @@ pub fn take(mut b: Here, w: u64) -> bool {
             if place.events.load(Ordering::SeqCst) == seen {
                 // Who is robbed of its turn tells nobody where it is.
                 let limit = if forced { LOOK_NS / 50 } else { LOOK_NS };
-                sleep_there(t, &raw const place.events as u64, seen, limit);
+                sleep_at_most(&raw const place.events as u64, seen, limit);
             }
             place.sleepers.fetch_sub(1, Ordering::SeqCst);
         }
     }
     announce_end();
     crate::log::verified(b);
-    if let Before::Own(before) = before {
-        before.robbed.store(forced as u32, Ordering::SeqCst);
-    }
+    before.robbed.store(forced as u32, Ordering::SeqCst);
     b.robbed.store(0, Ordering::SeqCst);
-    t.number.store(number, Ordering::SeqCst);
-    t.owner.store(name_of(b), Ordering::SeqCst);
+    NUMBER.store(number, Ordering::SeqCst);
+    OWNER.store(b.slot, Ordering::SeqCst);
     point!(TurnTaken);
     changed();
     await_exits();
     true
 }
 
-/// Between two looks whether the process has joined others.
-const JOINING_NS: u64 = 1_000_000;
-
 /// Follower: may this thread run, as the log has it? Where another one has taken the turn that this one
 /// stood waiting with, the next that is logged of it is a turn again, or the leader has let two run.
 #[inline(always)]
 pub fn runs(b: Here) -> bool {
-    turns().owner.load(Ordering::SeqCst) == name_of(b) || b.robbed.load(Ordering::SeqCst) != 0
+    OWNER.load(Ordering::SeqCst) == b.slot || b.robbed.load(Ordering::SeqCst) != 0
 }
 
 /// The process leads from now on: the turn is with whom its former leader has last given it to, unless
 /// that thread has ended.
 pub fn promoted() {
-    if is_joined() {
-        // The monitor says so for all of them at once.
-        return;
-    }
-    let owner = OWN.owner.load(Ordering::SeqCst);
+    let owner = OWNER.load(Ordering::SeqCst);
     let o = block_at(owner as usize);
     let ended = o.this == 0 || o.free.load(Ordering::SeqCst) != 0;
-    OWN.waiting.store(0, Ordering::SeqCst);
-    OWN.last.store(owner as u64, Ordering::SeqCst);
-    OWN.last_pos.store(position(o), Ordering::SeqCst);
+    WAITING.store(0, Ordering::SeqCst);
+    LAST_SLOT.store(owner as u64, Ordering::SeqCst);
+    LAST_POS.store(position(o), Ordering::SeqCst);
     for slot in 0..MAX_THREADS {
         let b = block_at(slot);
         if b.this != 0 && b.vforked == 0 {
@@ -553,10 +378,10 @@ pub fn promoted() {
         }
     }
     if ended {
-        OWN.turn.store(FREE, Ordering::SeqCst);
+        TURN.store(FREE, Ordering::SeqCst);
     } else {
         o.has_turn.store(1, Ordering::SeqCst);
-        OWN.turn.store(TAKEN, Ordering::SeqCst);
+        TURN.store(TAKEN, Ordering::SeqCst);
     }
 }
 

@@ -12,7 +12,7 @@ mod slot;
 
 pub use birth::{clone, start_in};
 pub use death::{await_exits, exit};
-pub use first::{first_turn, greet};
+pub use first::greet;
 pub use futex::{futex, waits};
 pub use own::{set_tid_address, sigprocmask};
 pub use slot::take_slot;

@@ -1,127 +1,251 @@
-//! The real-time interval timer, which only the leader has: kept in mind by all, so that whoever
-//! takes over can set it for the rest of its time.
+//! Timers, which only the leader has: kept in mind by all, so that whoever takes over can set them for the
+//! rest of their time. When they were set is the leader's time, which is in the log.
 
-use crate::call::input;
 use crate::gate::{guarded, real};
-use crate::state::{Here, block, private};
-use geryon_abi::frame::Frame;
-use geryon_abi::row::Row;
+use crate::ids;
+use crate::state::{Here, private};
+use geryon_abi::layout::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Siginfo, Timer};
+
+mod again;
+
+pub use again::{put_off, set_again};
 
 const NR_ALARM: u16 = 37;
 const NR_SETITIMER: u16 = 38;
-const NR_CLOCK_GETTIME: u64 = 228;
-const REAL: u64 = 0;
-const SIGALRM: u32 = 14;
-const SECOND: u64 = 1_000_000;
-/// Asked for: no timer of this kind.
-const OTHER: [u64; 2] = [u64::MAX; 2];
+const NR_RT_SIGTIMEDWAIT: u16 = 128;
+const NR_TIMER_CREATE: u16 = 222;
+const NR_TIMER_SETTIME: u16 = 223;
+const NR_TIMER_DELETE: u16 = 226;
+const REAL: usize = 0;
+const SIGALRM: u64 = 14;
+/// Signals of the interval timers.
+const SIGNALS: [u64; INTERVAL_TIMERS] = [SIGALRM, 26, 27];
+const SECOND: u64 = 1_000_000_000;
+const MICROSECOND: u64 = 1000;
+const MONOTONIC: i32 = 1;
+const PROCESS_CPU: i32 = 2;
+const THREAD_CPU: i32 = 3;
 
-/// Microseconds of the monotonic clock.
-fn now() -> u64 {
-    const MONOTONIC: u64 = 1;
+/// Nanoseconds of a clock.
+pub fn now(clock: i32) -> u64 {
+    const NR_CLOCK_GETTIME: u64 = 228;
     let mut t = [0u64; 2];
-    real(
-        NR_CLOCK_GETTIME,
-        [MONOTONIC, t.as_mut_ptr() as u64, 0, 0, 0, 0],
-    );
-    t[0] * SECOND + t[1] / 1000
+    let args = [clock as u32 as u64, t.as_mut_ptr() as u64, 0, 0, 0, 0];
+    real(NR_CLOCK_GETTIME, args);
+    t[0].wrapping_mul(SECOND).wrapping_add(t[1])
 }
 
-/// setitimer and alarm.
-pub fn set(frame: &mut Frame, row: &Row) {
-    // Read now: where the call puts the old value may be where the new one lies.
-    block().timer_asked = asked(&frame.args(), row.nr).unwrap_or(OTHER);
-    input(frame, row);
+/// Does each replica have a time of its own there?
+pub fn is_of_processor(clock: i32) -> bool {
+    clock < 0 || clock == PROCESS_CPU || clock == THREAD_CPU
 }
 
-/// What is asked for, in microseconds: the interval, and the time until it rings first. None: it is
-/// another timer, or nothing that can be read.
-fn asked(args: &[u64; 6], nr: u16) -> Option<[u64; 2]> {
-    if nr == NR_ALARM {
-        return Some([0, (args[0] as u32 as u64) * SECOND]);
+/// The clock as this replica's kernel knows it: a negative one holds an id.
+pub fn clock_here(clock: i32) -> i32 {
+    const KIND_BITS: u32 = 3;
+    let id = !(clock >> KIND_BITS);
+    if clock >= 0 || id <= 0 {
+        return clock;
     }
-    if args[0] != REAL {
-        return None;
-    }
-    let mut v = [0u64; 4];
-    let there = args[1] == 0
-        || guarded(|| {
-            // SAFETY: inside `guarded`.
-            v = unsafe { (args[1] as *const [u64; 4]).read_unaligned() };
-        });
-    let us = |s: u64, us: u64| s.saturating_mul(SECOND).saturating_add(us);
-    there.then(|| [us(v[0], v[1]), us(v[2], v[3])])
+    (!(ids::own(id as u32) as i32) << KIND_BITS) | (clock & ((1 << KIND_BITS) - 1))
 }
 
-/// All: the call has been made. (Not before: as long as it gives way to signals, the old one rings.)
-pub fn was_set(b: Here, nr: u16, result: i64) {
-    if is_its(nr) && result >= 0 && b.timer_asked != OTHER {
-        let [interval, value] = b.timer_asked;
-        note(interval, value);
+/// Leader: a sleep is about to begin. A copy of its thread is to be asked for what it was asked for.
+pub fn sleeps(mut b: Here, nr: u16, args: &[u64; 6]) {
+    const NANOSLEEP: u16 = 35;
+    const CLOCK_NANOSLEEP: u16 = 230;
+    let (asked, rest) = match nr {
+        NANOSLEEP => (args[0], args[1]),
+        CLOCK_NANOSLEEP => (args[2], args[3]),
+        _ => return,
+    };
+    if asked == rest
+        && asked != 0
+        && let Some(time) = words(asked)
+    {
+        b.asleep_for = time;
+        b.asleep_at = asked;
     }
 }
 
-/// New leader: what its predecessor has set ended with that.
-pub fn was_given(b: Here, nr: u16, result: i64) {
-    if is_its(nr) {
-        was_set(b, nr, result);
-        arm();
+/// All timers but the interval timers.
+fn timers() -> &'static [KeptTimer] {
+    &private().timers[INTERVAL_TIMERS..]
+}
+
+fn by_id(id: u32) -> Option<&'static KeptTimer> {
+    timers()
+        .iter()
+        .find(|t| t.exists.get() != 0 && t.id.get() == id)
+}
+
+/// The words at an address, if they are there.
+fn words<const N: usize>(at: u64) -> Option<[u64; N]> {
+    let mut v = [0; N];
+    let there = guarded(|| {
+        // SAFETY: inside `guarded`.
+        v = unsafe { (at as *const [u64; N]).read_unaligned() };
+    });
+    there.then_some(v)
+}
+
+/// Is there room for one more timer?
+pub fn has_room() -> bool {
+    timers().iter().any(|t| t.exists.get() == 0)
+}
+
+/// What is asked for. None: nothing that can be read.
+pub fn asked(args: &[u64; 6], nr: u16) -> Option<Timer> {
+    const SIGEV_SIGNAL_ALRM: u64 = SIGALRM;
+    const ABSTIME: u64 = 1;
+    let ns = |s: u64, rest: u64| s.saturating_mul(SECOND).saturating_add(rest);
+    let there = Timer {
+        exists: 1,
+        ..Timer::NONE
+    };
+    match nr {
+        NR_ALARM => Some(Timer {
+            clock: MONOTONIC,
+            value: ns(args[0] as u32 as u64, 0),
+            ..there
+        }),
+        NR_SETITIMER => {
+            let id = args[0] as u32;
+            let v: [u64; 4] = match args[1] {
+                0 => [0; 4],
+                at => words(at)?,
+            };
+            ((id as usize) < INTERVAL_TIMERS).then_some(Timer {
+                id,
+                clock: if id as usize == REAL {
+                    MONOTONIC
+                } else {
+                    PROCESS_CPU
+                },
+                interval: ns(v[0], v[1].saturating_mul(MICROSECOND)),
+                value: ns(v[2], v[3].saturating_mul(MICROSECOND)),
+                ..there
+            })
+        }
+        NR_TIMER_CREATE => {
+            let event: [u64; 8] = match args[1] {
+                0 => [0, SIGEV_SIGNAL_ALRM, 0, 0, 0, 0, 0, 0],
+                at => words(at)?,
+            };
+            Some(Timer {
+                clock: args[0] as i32,
+                event: [event[0], event[1], event[2]],
+                ..there
+            })
+        }
+        NR_TIMER_SETTIME => {
+            let v: [u64; 4] = words(args[2])?;
+            let timer = by_id(args[0] as u32)?.get();
+            Some(Timer {
+                absolute: (args[1] & ABSTIME) as u32,
+                interval: ns(v[0], v[1]),
+                value: ns(v[2], v[3]),
+                since: 0,
+                rung: 0,
+                ..timer
+            })
+        }
+        _ => None,
     }
 }
 
-fn is_its(nr: u16) -> bool {
-    nr == NR_SETITIMER || nr == NR_ALARM
-}
-
-/// A signal is delivered: was it the timer's?
-pub fn rang(signal: u32) {
-    let [interval, value, _] = &private().timer;
-    if signal == SIGALRM && value.get() != 0 {
-        note(interval.get(), interval.get());
+/// All: a call has been made. (Not before: as long as it gives way to signals, the old timer rings.)
+pub fn was_made(b: Here, nr: u16, args: &[u64; 6], result: i64) {
+    if result < 0 {
+        return;
+    }
+    match nr {
+        NR_ALARM | NR_SETITIMER | NR_TIMER_SETTIME | NR_TIMER_CREATE
+            if b.timer_asked.exists == 0 => {}
+        NR_ALARM | NR_SETITIMER => {
+            let at = b.timer_asked.id as usize % INTERVAL_TIMERS;
+            private().timers[at].set(b.timer_asked);
+        }
+        NR_TIMER_SETTIME => {
+            if let Some(timer) = by_id(args[0] as u32) {
+                timer.set(b.timer_asked);
+            }
+        }
+        NR_TIMER_CREATE => {
+            let id = words::<1>(args[2] & !7).map(|[w]| (w >> (8 * (args[2] & 4))) as u32);
+            if let (Some(id), Some(place)) = (id, timers().iter().find(|t| t.exists.get() == 0)) {
+                let mut timer = Timer {
+                    id,
+                    ..b.timer_asked
+                };
+                if b.timer_asked.event[1] as u32 == SIGALRM as u32 && args[1] == 0 {
+                    // By default its value is its id.
+                    timer.event[0] = u64::from(id);
+                }
+                place.set(timer);
+            }
+        }
+        NR_TIMER_DELETE => {
+            if let Some(timer) = by_id(args[0] as u32) {
+                timer.set(Timer::NONE);
+            }
+        }
+        NR_RT_SIGTIMEDWAIT if result > 0 && args[1] != 0 => {
+            if let Some(info) = words::<16>(args[1]) {
+                rang(&Siginfo(info));
+            }
+        }
+        _ => {}
     }
 }
 
-/// Was the signal made by the timer?
-pub fn is_ours(signal: u32, code: i32) -> bool {
+/// New leader: what its predecessor has set, created or deleted ended with that.
+pub fn was_given(b: Here, nr: u16, args: &[u64; 6], result: i64) {
+    was_made(b, nr, args, result);
+    if matches!(nr, NR_ALARM | NR_SETITIMER) || (NR_TIMER_CREATE..=NR_TIMER_DELETE).contains(&nr) {
+        // (What a call has written is here already; its end finds the same once more.)
+        set_again();
+    }
+}
+
+/// Which timer has made this signal?
+fn maker(info: &Siginfo) -> Option<usize> {
     const SI_KERNEL: i32 = 0x80;
-    signal == SIGALRM && code == SI_KERNEL && private().timer[0].get() != 0
-}
-
-/// Leader: it has rung again before its handler was over, for the `times`-th time in a row: a handler
-/// takes longer here than it does natively, and the program would do nothing else any more. It rings
-/// later, as any timer may.
-pub fn put_off(times: u64) {
-    const LEAST: u64 = 500;
-    const DOUBLED_AT_MOST: u64 = 10;
-    let interval = private().timer[0].get();
-    note(interval, LEAST << times.min(DOUBLED_AT_MOST));
-    arm();
-}
-
-/// It was set to this just now.
-fn note(interval: u64, value: u64) {
-    for (word, now) in private().timer.iter().zip([interval, value, now()]) {
-        word.set(now);
+    const SI_TIMER: i32 = -2;
+    let signal = u64::from(info.0[0] as u32);
+    match info.0[1] as i32 {
+        SI_KERNEL => SIGNALS.iter().position(|s| *s == signal),
+        SI_TIMER => {
+            let id = info.0[2] as u32;
+            let all = private().timers.iter().enumerate().skip(INTERVAL_TIMERS);
+            let mut all = all.filter(|(_, t)| t.exists.get() != 0 && t.id.get() == id);
+            all.next().map(|(i, _)| i)
+        }
+        _ => None,
     }
+}
+
+/// The program has been given a signal: one that a timer has made which rings once?
+pub fn rang(info: &Siginfo) {
+    let Some(i) = maker(info).filter(|i| *i < MAX_TIMERS) else {
+        return;
+    };
+    let kept = &private().timers[i];
+    kept.rung.set(0);
+    let t = kept.get();
+    // (One that was set anew since has not rung yet.)
+    let is_due = is_of_processor(t.clock) || t.since + t.value <= now(t.clock);
+    if t.interval == 0 && is_due {
+        kept.value.set(0);
+    }
+}
+
+/// Was the signal made by the real-time interval timer?
+pub fn is_ours(info: &Siginfo) -> bool {
+    maker(info) == Some(REAL) && private().timers[REAL].interval.get() != 0
 }
 
 /// A forked child has none.
 pub fn forget() {
-    private().timer.iter().for_each(|w| w.set(0));
-}
-
-/// New leader: set it for what is left.
-pub fn arm() {
-    let [interval, value, since] = private().timer.each_ref().map(|w| w.get());
-    let left = match value {
-        0 => 0,
-        _ => (since + value).saturating_sub(now()).max(1),
-    };
-    let v = [
-        interval / SECOND,
-        interval % SECOND,
-        left / SECOND,
-        left % SECOND,
-    ];
-    real(NR_SETITIMER as u64, [REAL, v.as_ptr() as u64, 0, 0, 0, 0]);
+    private().timers.iter().for_each(|t| t.set(Timer::NONE));
 }

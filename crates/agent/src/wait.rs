@@ -129,17 +129,8 @@ pub fn sleep_at(address: u64, seen: u32, shared: bool) {
 
 /// The same, but no longer than `ns` nanoseconds (less than a second).
 pub fn sleep_at_most(address: u64, seen: u32, ns: u64) {
-    sleep_at_most_at(address, seen, ns, false);
-}
-
-/// The same, of a word that other processes see, or not.
-pub fn sleep_at_most_at(address: u64, seen: u32, ns: u64, shared: bool) {
     let limit = [0, ns];
-    let op = if shared {
-        FUTEX_WAIT
-    } else {
-        FUTEX_WAIT | FUTEX_PRIVATE
-    };
+    let op = FUTEX_WAIT | FUTEX_PRIVATE;
     real(
         NR_FUTEX,
         [address, op, seen as u64, limit.as_ptr() as u64, 0, 0],

@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::os::fd::FromRawFd;
 
 static BYTES: &[u8] = include_bytes!(env!("GERYON_AGENT_IMAGE"));
@@ -192,11 +191,6 @@ pub fn memfd(name: &str) -> Result<File> {
     }
     // SAFETY: as above.
     Ok(unsafe { File::from_raw_fd(fd) })
-}
-
-/// How a traced process names a descriptor of the monitor.
-pub fn fd_path(file: &File) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
 #[cfg(test)]

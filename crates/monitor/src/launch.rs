@@ -1,5 +1,6 @@
 //! The first process: forked, traced from before its exec, filter installed by itself.
 
+use crate::limits::FileSize;
 use crate::options::Options;
 use anyhow::{Context, Result, bail};
 use geryon_abi::point::FaultPoint;
@@ -13,7 +14,12 @@ use std::os::unix::ffi::OsStrExt;
 ///
 /// # Errors
 /// When no process can be made or tracing is forbidden.
-pub fn launch(o: &Options, gate: Gate, mask: &libc::sigset_t) -> Result<(Pid, std::fs::File)> {
+pub fn launch(
+    o: &Options,
+    gate: Gate,
+    mask: &libc::sigset_t,
+    limit: FileSize,
+) -> Result<(Pid, std::fs::File)> {
     let path = CString::new(o.program.as_os_str().as_bytes())?;
     let args: Vec<CString> = o
         .args
@@ -40,6 +46,7 @@ pub fn launch(o: &Options, gate: Gate, mask: &libc::sigset_t) -> Result<(Pid, st
         unsafe {
             while libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) == -1 {}
             libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
+            limit.restore();
             if !o.ignore_sigpipe {
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             }

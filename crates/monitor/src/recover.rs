@@ -230,9 +230,6 @@ impl Monitor {
             // Children may have been born meanwhile.
             next = self.lacking(replica).first().copied();
         }
-        if last != usize::MAX {
-            self.copy_common(replica, last)?;
-        }
         if last == usize::MAX {
             last = self.groups.values().next().map_or(0, |g| g.leader);
         }

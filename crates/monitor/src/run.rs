@@ -19,6 +19,7 @@ use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
 use crate::launch::launch;
+use crate::limits::FileSize;
 use crate::meeting::Convergences;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
@@ -60,10 +61,11 @@ pub fn run(options: Options) -> Result<Outcome> {
     }
     points::arm(&options.fail_at);
     let journal = Journal::create(options.journal.as_deref())?;
+    let limit = FileSize::lift()?;
     let image = Image::load()?;
     become_subreaper();
     let signals = Signals::block()?;
-    let (pid, pipe) = launch(&options, image.gate(), signals.original())?;
+    let (pid, pipe) = launch(&options, image.gate(), signals.original(), limit)?;
     let replicas = checkpoint::seats(options.replicas as usize, options.checkpoint.is_some());
     let seats = replicas.len();
     let mut m = Monitor {
@@ -91,8 +93,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         dead: Vec::new(),
         budget: Budget::new(options.max_replacements),
         cores: Cores::new(seats),
-        commons: HashMap::new(),
-        shared: crate::shared::Shared::default(),
+        shared: crate::objects::Shared::default(),
         unsharing: HashMap::new(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),

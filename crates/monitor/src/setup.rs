@@ -1,7 +1,9 @@
 //! After an exec, before the first instruction: map the agent, patch the code, make the
 //! followers as copies of the leader.
 
+mod auxv;
 mod stack;
+mod timers;
 
 use crate::image::Image;
 use crate::segment::Segment;

@@ -1,83 +1,26 @@
-//! Files that the program maps to be shared and writable. The leader's processes map the file itself, so
-//! that other programs see it. Each other replica has an object of its own in its place, an unnamed file in
-//! memory, kept here under the file's identity: whichever process of the replica maps the file maps that.
+//! Files that a process of the program maps to be shared and writable. The leader maps the file itself, so
+//! that other programs see it. Each other replica has an object of its own in its place.
 //!
 //! An object is made when a leader's process maps a file that none of its replica has mapped so far: all
 //! followers have come to that call by then, and its content is the file's at that moment. From there on the
 //! program's own stores keep file and objects alike. What is written by calls is copied from the file, right
-//! behind the call, before anybody has been told of its end.
+//! behind the call, before anybody has been told of its end. Before a mapping goes away, they are compared.
 
-use crate::image::{fd_path, memfd};
+use crate::objects::{Identity, Mapped, Object, mapped};
 use crate::options::Verify;
 use crate::state::Monitor;
 use anyhow::{Context, Result};
-use geryon_abi::layout::object;
-use geryon_tracee::{Pid, RemoteMemory};
+use geryon_abi::layout::object::{self, compare};
+use geryon_tracee::Pid;
+use std::collections::HashSet;
 use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-/// In place of a device, and with its id of an inode: a segment of System V.
-const SEGMENTS: u64 = 1 << 63;
-/// What objects are called in a process's mappings, with their numbers.
-const OBJECT_NAME: &str = "geryon-object-";
-/// Copied at once.
-const PIECE: usize = 1 << 20;
-
-/// A file of which each replica has its own.
-pub struct Object {
-    /// As the agents know it.
-    number: u32,
-    /// Device and inode, which nobody else has as long as the file is open here.
-    identity: (u64, u64),
-    /// None of a segment, which only stores change.
-    file: Option<File>,
-    /// By replica; none for the leader.
-    copies: Vec<Option<File>>,
-    /// Leaders' processes that were told its number, and have it not mapped in all replicas yet.
-    promised: Vec<Pid>,
-}
-
-/// All of them.
-#[derive(Default)]
-pub struct Shared {
-    objects: Vec<Object>,
-    /// Files that are mapped to be shared and read only, themselves, by all replicas.
-    plain: Vec<((u64, u64), File)>,
-    last: u32,
-    /// Bits of their inodes.
-    bits: u64,
-}
-
-impl Shared {
-    /// What a group's header is told.
-    pub fn bits(&self) -> u64 {
-        self.bits
-    }
-
-    /// Is there any?
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
-    }
-
-    /// The number of an object, for a leader's process that is about to map it.
-    fn promise(&mut self, identity: (u64, u64), to: Pid) -> u32 {
-        let found = self.objects.iter_mut().find(|o| o.identity == identity);
-        found.map_or(0, |o| {
-            o.promised.push(to);
-            o.number
-        })
-    }
-
-    fn find(&self, identity: (u64, u64)) -> Option<&Object> {
-        self.objects.iter().find(|o| o.identity == identity)
-    }
-}
-
-fn identity_of(file: &File) -> std::io::Result<(u64, u64)> {
-    file.metadata().map(|m| (m.dev(), m.ino()))
-}
+/// A replica is being made: ask again.
+const LATER: i64 = -(libc::EAGAIN as i64);
 
 impl Monitor {
     /// A leader is about to map a file, see `rpc::SHARE`.
@@ -103,7 +46,7 @@ impl Monitor {
             return self
                 .refuse_mapping("only regular files can be mapped to be shared and writable");
         }
-        self.sweep(status.ino());
+        self.sweep();
         if self.shared.find(identity).is_none() {
             if !is_shared {
                 return 0;
@@ -114,70 +57,44 @@ impl Monitor {
             if let Some(why) = self.cannot_share(identity) {
                 return self.refuse_mapping(why);
             }
-            if let Err(e) = self.make_object(identity, &path) {
+            if self.is_replacing() {
+                return LATER;
+            }
+            if let Err(e) = self.make_object(pid, identity, &path) {
                 return self.refuse_mapping(&format!("{e:#}"));
             }
+        } else if let Some(why) = self.is_anothers(pid, identity) {
+            return self.refuse_mapping(&why);
         }
-        let found = self.shared.promise(identity, pid);
-        let reads = if is_shared && !is_writable {
-            object::READ_ONLY
-        } else {
-            0
+        let found = self.shared.find(identity).map_or(0, |o| {
+            o.owner = pid;
+            o.promised += 1;
+            o.number
+        });
+        let reads = match is_shared && !is_writable {
+            true => object::READ_ONLY,
+            false => 0,
         };
         i64::from(found | reads)
     }
 
-    /// A leader has attached a segment, see `rpc::SHARE`.
-    pub(crate) fn share_segment(&mut self, pid: Pid, id: u64, flags: u64, at: u64) -> i64 {
-        let identity = (SEGMENTS, SEGMENTS | id);
-        let reads = match flags as i32 & libc::SHM_RDONLY {
-            0 => 0,
-            _ => object::READ_ONLY,
-        };
-        if self.shared.find(identity).is_some() {
-            // Known by another process, or by this one at another address.
-            return i64::from(self.shared.promise(identity, pid) | reads);
-        }
-        let Some(length) = length_at(pid, at) else {
-            return self.refuse_mapping("the segment was not found");
-        };
-        if let Some(why) = self.cannot_share(identity) {
-            return self.refuse_mapping(why);
-        }
-        let made = self.begin_object(identity, None).and_then(|made| {
-            for c in made.copies() {
-                c.set_len(length)?;
-            }
-            copy_memory(self.memory(pid)?, at, length, &made)?;
-            Ok(made)
-        });
-        match made {
-            Ok(made) => {
-                self.shared.objects.push(made);
-                i64::from(self.shared.promise(identity, pid) | reads)
-            }
-            Err(e) => self.refuse_mapping(&format!("{e:#}")),
-        }
-    }
-
-    /// How long what a follower has mapped there is, see `rpc::ATTACHED`.
-    pub(crate) fn attached(pid: Pid, at: u64) -> i64 {
-        length_at(pid, at).map_or(-i64::from(libc::EINVAL), |l| l as i64)
-    }
-
     fn refuse_mapping(&mut self, why: &str) -> i64 {
         self.say(&format!(
-            "memory that is shared and writable (mmap, shmat) is refused with ENODEV: {why}"
+            "mmap with MAP_SHARED of a file opened for writing is refused with ENODEV: {why}"
         ));
         -i64::from(libc::ENODEV)
     }
 
-    fn cannot_share(&self, identity: (u64, u64)) -> Option<&'static str> {
+    fn cannot_share(&self, identity: Identity) -> Option<&'static str> {
         if self.options.verify == Verify::Async {
-            return Some("with --verify async nobody waits until the followers have come there");
+            return Some(
+                "with --verify async nobody waits until the followers have come there; use --verify output",
+            );
         }
         if self.checkpoints.is_some() {
-            return Some("with --checkpoint copies that sleep would need the file as it was");
+            return Some(
+                "with --checkpoint copies that sleep would need the file as it was; leave --checkpoint out",
+            );
         }
         if self.shared.plain.iter().any(|(i, _)| *i == identity) {
             return Some(
@@ -188,8 +105,21 @@ impl Monitor {
         None
     }
 
+    /// The order in which several processes come to one memory is not repeated.
+    fn is_anothers(&mut self, pid: Pid, identity: Identity) -> Option<String> {
+        let o = self.shared.find(identity)?;
+        let owner = o.owner;
+        let is_mapped = owner != pid && mapped(owner).iter().any(|m| m.inode == identity.1);
+        is_mapped.then(|| {
+            format!(
+                "process {owner} of the program maps the same file, and the order in which several \
+                 processes come to it is not repeated; let one process unmap it before another maps it"
+            )
+        })
+    }
+
     /// A mapping that nobody can make writable: all replicas see the file.
-    fn share_plain(&mut self, identity: (u64, u64), path: &str) -> i64 {
+    fn share_plain(&mut self, identity: Identity, path: &str) -> i64 {
         let known = self.shared.plain.iter().any(|(i, _)| *i == identity);
         if !known && let Ok(file) = File::open(path) {
             self.shared.plain.push((identity, file));
@@ -197,9 +127,15 @@ impl Monitor {
         0
     }
 
-    fn make_object(&mut self, identity: (u64, u64), path: &str) -> Result<()> {
+    fn is_replacing(&self) -> bool {
+        let joining = |g: &crate::state::Group| g.segment.header().joining.load(Ordering::SeqCst);
+        self.groups.values().any(|g| joining(g) != 0)
+    }
+
+    fn make_object(&mut self, pid: Pid, identity: Identity, path: &str) -> Result<()> {
         let file = File::open(path).context("the file cannot be opened to be copied")?;
-        if identity_of(&file)? != identity {
+        let status = file.metadata()?;
+        if (status.dev(), status.ino()) != identity {
             anyhow::bail!("the file has changed meanwhile");
         }
         if is_huge(&file) {
@@ -208,254 +144,297 @@ impl Monitor {
         // Before the file is read: who writes to it from here on finds the object.
         self.shared.bits |= object::bit(identity.1);
         for g in self.groups.values() {
-            let shared = &g.segment.header().shared;
-            shared.store(self.shared.bits, Ordering::SeqCst);
+            self.tell_shared(g);
         }
-        let made = self.begin_object(identity, Some(file))?;
-        made.set_length()?;
-        made.copy_all().context("the file cannot be copied")?;
+        let (group, _) = self.membership(pid).context("it belongs to no group")?;
+        let leader = self.groups[&group].leader;
+        let name = std::fs::read_link(path).map_or_else(
+            |_| "a file".to_owned(),
+            |p| p.to_string_lossy().into_owned(),
+        );
+        let number = self.shared.next_number();
+        let made = Object::of_file(number, file, name, pid, self.replicas.len(), leader);
+        let made = made.context("the file cannot be copied")?;
         self.shared.objects.push(made);
         Ok(())
     }
 
-    /// An object without content.
-    fn begin_object(&mut self, identity: (u64, u64), file: Option<File>) -> Result<Object> {
-        self.shared.last += 1;
-        let number = self.shared.last;
-        let leader = self.groups.values().next().map_or(0, |g| g.leader);
-        let mut copies = Vec::new();
-        for r in 0..self.replicas.len() {
-            let wanted = r != leader && !self.is_dropped(r);
-            copies.push(if wanted {
-                Some(memfd(&format!("{OBJECT_NAME}{number}"))?)
-            } else {
-                None
-            });
-        }
-        Ok(Object {
-            number,
-            identity,
-            file,
-            copies,
-            promised: Vec::new(),
-        })
+    /// A group is to know which files may be objects.
+    pub(crate) fn tell_shared(&self, group: &crate::state::Group) {
+        let shared = &group.segment.header().shared;
+        shared.store(self.shared.bits, Ordering::SeqCst);
     }
 
     /// Forget what no process of the leading replica maps any more (a file that is mapped again is copied
-    /// again: others may have written to it meanwhile), `inode` and, if there are many, all.
-    fn sweep(&mut self, inode: u64) {
-        const MANY: usize = 64;
-        let s = &self.shared;
-        let all = s.objects.len() + s.plain.len() > MANY;
-        let inodes = s.objects.iter().map(|o| o.identity.1);
-        let inodes = inodes.chain(s.plain.iter().map(|(i, _)| i.1));
-        let asked: Vec<u64> = inodes.filter(|i| all || *i == inode).collect();
-        if asked.is_empty() {
+    /// again: others may have written to it meanwhile).
+    pub(crate) fn sweep(&mut self) {
+        if self.shared.is_empty() && self.shared.plain.is_empty() {
             return;
         }
-        let mut mapped = std::collections::HashSet::new();
-        for (pid, p) in &self.processes {
-            let leads = match p.group {
-                Some(g) => self.leads(g, p.replica),
-                // One that is being born has what its parent has.
-                None => true,
-            };
-            if leads {
-                inodes_mapped(*pid, &mut mapped);
-            }
-        }
-        let stays = |i: &(u64, u64)| !asked.contains(&i.1) || mapped.contains(&i.1);
+        let leads = |p: &crate::state::Process| match p.group {
+            Some(g) => self.leads(g, p.replica),
+            // One that is being born has what its parent has.
+            None => true,
+        };
+        let leading = self.processes.iter().filter(|(_, p)| leads(p));
+        let inodes = leading.flat_map(|(pid, _)| mapped(*pid));
+        let inodes: HashSet<u64> = inodes.map(|m| m.inode).collect();
         let processes = &self.processes;
         self.shared.objects.retain(|o| {
-            let promised = o.promised.iter().any(|p| processes.contains_key(p));
-            promised || stays(&o.identity)
+            let promised = o.promised > 0 && processes.contains_key(&o.owner);
+            promised || inodes.contains(&o.identity.1)
         });
-        self.shared.plain.retain(|(i, _)| stays(i));
+        self.shared.plain.retain(|(i, _)| inodes.contains(&i.1));
     }
 
-    /// Where a follower finds its replica's own, see `rpc::OBJECT`.
-    pub(crate) fn object_path(&mut self, pid: Pid, number: u64, at: u64) -> Result<i64> {
-        let number = number as u32 & !object::READ_ONLY;
-        let replica = self.processes.get(&pid).map(|p| p.replica);
-        let found = self.shared.objects.iter().find(|o| o.number == number);
-        let copy = found.and_then(|o| o.copies.get(replica?)?.as_ref());
-        let Some(copy) = copy else {
-            return Ok(-i64::from(libc::ENODEV));
-        };
-        let mut path = fd_path(copy).into_bytes();
-        path.push(0);
-        let length = copy.metadata()?.len();
-        self.memory(pid)?.write(at, &path)?;
-        Ok(length as i64)
+    /// A replica's own, for a follower that is about to map it (see `enclosed::OBJECTS`).
+    pub(crate) fn own_object(&mut self, pid: Pid, number: u32) -> std::io::Result<OwnedFd> {
+        let lacks = || std::io::Error::from_raw_os_error(libc::ENODEV);
+        let replica = self.membership(pid).map(|(_, r)| r).ok_or_else(lacks)?;
+        let reads = number & object::READ_ONLY != 0;
+        let found = self.shared.numbered(number & !object::READ_ONLY);
+        let copy = found.and_then(|o| o.copy_of(replica)).ok_or_else(lacks)?;
+        let opened = File::options()
+            .read(true)
+            .write(!reads)
+            .open(format!("/proc/self/fd/{}", copy.as_raw_fd()))?;
+        Ok(opened.into())
     }
 
     /// All replicas have mapped it, see `rpc::SETTLED`.
-    pub(crate) fn settled(&mut self, pid: Pid, number: u64) {
-        let number = number as u32 & !object::READ_ONLY;
-        let found = self.shared.objects.iter_mut().find(|o| o.number == number);
-        if let Some(o) = found
-            && let Some(at) = o.promised.iter().position(|p| *p == pid)
-        {
-            o.promised.swap_remove(at);
+    pub(crate) fn settled(&mut self, number: u64) {
+        if let Some(o) = self.shared.numbered(number as u32 & !object::READ_ONLY) {
+            o.promised = o.promised.saturating_sub(1);
         }
     }
 
     /// A leader has changed a file by a call, see `rpc::WROTE`.
     pub(crate) fn wrote(&mut self, pid: Pid, fd: u64, at: u64, len: u64) {
-        let status = std::fs::metadata(format!("/proc/{pid}/fd/{fd}"));
-        let identity = status.map(|m| (m.dev(), m.ino())).ok();
-        let mut failed = None;
+        self.sweep();
+        let path = format!("/proc/{pid}/fd/{fd}");
+        let identity = std::fs::metadata(&path).map(|m| (m.dev(), m.ino())).ok();
+        // What is appended to a file is not where the call says.
+        let appends = flags_of(pid, fd).is_some_and(|f| f & libc::O_APPEND != 0);
+        let (at, len) = if appends { (0, u64::MAX) } else { (at, len) };
+        let mut wrong = None;
         for o in &self.shared.objects {
-            let done = o.set_length().and_then(|()| match identity {
-                Some(i) if i == o.identity => o.copy(at, len),
-                _ => Ok(()),
+            let is_it = identity == Some(o.identity);
+            let done = o.is_as_long().and_then(|is_as_long| {
+                if o.owner != pid && (is_it || !is_as_long) {
+                    wrong = Some(format!(
+                        "stopped: process {pid} of the program has written to {}, which process {} maps \
+                         to be shared and writable: in which order they come to it is not repeated",
+                        o.name, o.owner
+                    ));
+                }
+                o.set_length()?;
+                if is_it { o.copy(at, len) } else { Ok(()) }
             });
             if let Err(e) = done {
-                failed = Some(e);
+                wrong = Some(format!(
+                    "stopped: what the program has written to {}, which it has mapped to be shared and \
+                     writable, cannot be copied: {e}",
+                    o.name
+                ));
             }
         }
-        if let Some(e) = failed {
-            self.give_up(&format!(
-                "stopped: what the program has written to a file that it has mapped cannot be copied: {e}"
-            ));
+        if let Some(why) = wrong {
+            self.give_up(&why);
         }
+    }
+
+    /// A mapping of the leader goes away or is synchronised, see `rpc::COMPARE`: all replicas stand at that
+    /// call.
+    pub(crate) fn compare_shared(&mut self, pid: Pid, start: u64, len: u64, how: u64) {
+        if how & compare::ALONE != 0 || self.are_alone(pid) {
+            self.compare_objects(pid, start, len);
+        }
+        if how & compare::LEAVES != 0 {
+            // Who has inherited one sees it still.
+            let stays = self.processes.iter().filter(|(p, _)| **p != pid);
+            let stays: HashSet<u64> = stays
+                .flat_map(|(p, _)| mapped(*p))
+                .map(|m| m.inode)
+                .collect();
+            let objects = &mut self.shared.objects;
+            objects.retain(|o| o.owner != pid || stays.contains(&o.identity.1));
+            for o in objects.iter_mut().filter(|o| o.owner == pid) {
+                o.owner = 0;
+            }
+        }
+    }
+
+    fn are_alone(&self, pid: Pid) -> bool {
+        let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
+        let pids = group.map(|g| g.living().map(|(_, p)| p).filter(|p| *p != pid).collect());
+        pids.is_some_and(|others: Vec<Pid>| each_is_alone(pid, &others))
+    }
+
+    fn compare_objects(&mut self, pid: Pid, start: u64, len: u64) {
+        let Some((group, leader)) = self.membership(pid) else {
+            return;
+        };
+        let Some(g) = self.groups.get(&group) else {
+            return;
+        };
+        let others: Vec<(usize, Pid)> = g.living().filter(|(r, _)| *r != leader).collect();
+        let end = start.saturating_add(len);
+        let touched = |m: &&Mapped| m.start < end && start < m.start + m.len;
+        let all = mapped(pid);
+        for m in all.iter().filter(touched) {
+            let found = self.shared.objects.iter();
+            let found = found.filter(|o| o.owner == pid && o.identity.1 == m.inode);
+            for o in found {
+                let skipped = start.saturating_sub(m.start);
+                let bytes = (end.min(m.start + m.len) - m.start).saturating_sub(skipped);
+                let at = m.offset + skipped;
+                let differs = others.iter().find_map(|(r, _)| {
+                    let first = o.difference(*r, at, bytes);
+                    first.transpose().map(|first| (*r, first))
+                });
+                let why = match differs {
+                    None => continue,
+                    Some((_, Err(e))) => format!(
+                        "stopped: {}, mapped to be shared and writable, cannot be compared: {e}",
+                        o.name
+                    ),
+                    Some((r, Ok(first))) => format!(
+                        "stopped: what the leader (replica {}) has stored in {}, mapped to be shared and \
+                         writable, differs from what replica {} has stored, first at byte {first}: the \
+                         file is not to be trusted",
+                        leader + 1,
+                        o.name,
+                        r + 1
+                    ),
+                };
+                return self.give_up(&why);
+            }
+        }
+    }
+
+    /// What a forked child has inherited and may store to, see `rpc::INHERITED`: addresses and lengths, as
+    /// many as there is room for.
+    pub(crate) fn inherited(&mut self, pid: Pid, to: u64, room: u64) -> Result<i64> {
+        let found = self.shared_of(pid);
+        let found = found.iter().filter(|m| m.is_writable);
+        let found: Vec<[u64; 2]> = found.map(|m| [m.start, m.len]).collect();
+        let memory = self.memory(pid)?;
+        let mut n = 0;
+        for [start, len] in found.into_iter().take(room as usize) {
+            memory.set_word(to + 16 * n, start)?;
+            memory.set_word(to + 16 * n + 8, len)?;
+            n += 1;
+        }
+        Ok(n as i64)
+    }
+
+    /// What a process maps of objects, or of their files.
+    fn shared_of(&self, pid: Pid) -> Vec<Mapped> {
+        let is_one = |m: &Mapped| {
+            let mut objects = self.shared.objects.iter();
+            m.is_shared && (m.is_object || objects.any(|o| o.identity.1 == m.inode))
+        };
+        mapped(pid).into_iter().filter(is_one).collect()
+    }
+
+    /// Has a process touched what it has inherited and must not change? Then the run is over.
+    pub(crate) fn stores_into_inherited(
+        &mut self,
+        pid: Pid,
+        signal: i32,
+        info: &[u64; 16],
+    ) -> bool {
+        const NO_RIGHT: i32 = 2;
+        if self.shared.is_empty() || signal != libc::SIGSEGV || info[1] as i32 != NO_RIGHT {
+            return false;
+        }
+        let at = info[2];
+        let of = self.shared_of(pid);
+        if !of
+            .iter()
+            .any(|m| !m.is_writable && (m.start..m.start + m.len).contains(&at))
+        {
+            return false;
+        }
+        let owns = self.shared.objects.iter().any(|o| o.owner == pid);
+        let led = self.membership(pid).is_some_and(|(g, r)| self.leads(g, r));
+        if owns || !(led || self.options.replicas > 1) {
+            return false;
+        }
+        self.give_up(
+            "stopped: a forked process of the program stores to a file that its parent has mapped (mmap) to \
+             be shared and writable: in which order several processes come to it is not repeated; run this \
+             program without Geryon, or with -n 1",
+        );
+        true
+    }
+
+    /// May it make this writable, see `rpc::INHERITED`? Not what it has inherited.
+    pub(crate) fn may_write(&mut self, pid: Pid, start: u64, len: u64) -> i64 {
+        let end = start.saturating_add(len);
+        let of = self.shared_of(pid);
+        if of.iter().any(|m| m.start < end && start < m.start + m.len) {
+            self.say(
+                "mprotect with PROT_WRITE is refused with EACCES: a forked process may not change a file \
+                 that its parent has mapped to be shared and writable",
+            );
+            return -i64::from(libc::EACCES);
+        }
+        0
     }
 
     /// A leader is lost: is there anything that only it has mapped? Then nobody can lead in its place.
     pub(crate) fn shares_files(&mut self) -> bool {
+        // (Of one that is gone nobody knows any more what it has mapped.)
+        self.shared.objects.retain(|o| {
+            let of = mapped(o.owner);
+            of.is_empty() || of.iter().any(|m| m.inode == o.identity.1)
+        });
         !self.shared.is_empty()
     }
 }
 
-impl Object {
-    fn copies(&self) -> impl Iterator<Item = &File> {
-        self.copies.iter().flatten()
-    }
-
-    /// They are as long as the file.
-    fn set_length(&self) -> std::io::Result<()> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        let length = file.metadata()?.len();
-        for c in self.copies() {
-            if c.metadata()?.len() != length {
-                c.set_len(length)?;
+/// Has each replica's process one thread that lives? Those that the leader has seen end are about to end in
+/// the others, too.
+fn each_is_alone(leader: Pid, others: &[Pid]) -> bool {
+    const A_MOMENT: Duration = Duration::from_millis(2);
+    const LONG: Duration = Duration::from_secs(1);
+    let settles = |pid: Pid, limit| {
+        let start = Instant::now();
+        while living_threads(pid) > 1 {
+            if start.elapsed() > limit {
+                return false;
             }
+            std::thread::sleep(Duration::from_micros(200));
         }
-        Ok(())
-    }
-
-    /// Everything but holes.
-    fn copy_all(&self) -> std::io::Result<()> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        let fd = file.as_raw_fd();
-        // SAFETY: asks about the file; nobody uses its offset.
-        let seek = |at: u64, whence| unsafe { libc::lseek(fd, at as i64, whence) };
-        let mut at = 0;
-        loop {
-            let Ok(data) = u64::try_from(seek(at, libc::SEEK_DATA)) else {
-                return match std::io::Error::last_os_error() {
-                    e if e.raw_os_error() == Some(libc::ENXIO) => Ok(()),
-                    _ => self.copy(at, u64::MAX),
-                };
-            };
-            let Ok(end) = u64::try_from(seek(data, libc::SEEK_HOLE)) else {
-                return self.copy(data, u64::MAX);
-            };
-            self.copy(data, end - data)?;
-            at = end;
-        }
-    }
-
-    /// So many bytes, as far as there are any.
-    fn copy(&self, at: u64, len: u64) -> std::io::Result<()> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        let mut buffer = vec![0; PIECE.min(len as usize).max(1)];
-        let (mut at, mut left) = (at, len);
-        while left > 0 {
-            let piece = (buffer.len() as u64).min(left) as usize;
-            let n = file.read_at(&mut buffer[..piece], at)?;
-            if n == 0 {
-                break;
-            }
-            for c in self.copies() {
-                c.write_all_at(&buffer[..n], at)?;
-            }
-            at += n as u64;
-            left -= n as u64;
-        }
-        Ok(())
-    }
+        true
+    };
+    settles(leader, A_MOMENT) && others.iter().all(|p| settles(*p, LONG))
 }
 
-/// `O_ACCMODE` of a process's descriptor.
-fn access_mode(pid: Pid, fd: u64) -> Option<i32> {
+fn living_threads(pid: Pid) -> usize {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return 0;
+    };
+    let lives = |task: &std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let state = stat
+            .rsplit_once(") ")
+            .map(|(_, rest)| rest.as_bytes().first().copied());
+        !matches!(state, None | Some(Some(b'Z' | b'X')))
+    };
+    tasks.flatten().filter(lives).count()
+}
+
+/// The flags that a process's descriptor was opened with.
+fn flags_of(pid: Pid, fd: u64) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     let flags = text.lines().find_map(|l| l.strip_prefix("flags:"))?;
-    let flags = i32::from_str_radix(flags.trim(), 8).ok()?;
-    Some(flags & libc::O_ACCMODE)
+    i32::from_str_radix(flags.trim(), 8).ok()
 }
 
-/// The inodes of what a process maps.
-fn inodes_mapped(pid: Pid, into: &mut std::collections::HashSet<u64>) {
-    let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    for line in text.split(|b| *b == b'\n') {
-        let field = line.split(|b| *b == b' ').nth(4);
-        let inode = field.and_then(|f| std::str::from_utf8(f).ok()?.parse::<u64>().ok());
-        let is_segment = line.windows(SEGMENT_NAME.len()).any(|w| w == SEGMENT_NAME);
-        match inode {
-            Some(id) if is_segment => _ = into.insert(SEGMENTS | id),
-            Some(0) | None => {}
-            Some(inode) => _ = into.insert(inode),
-        }
-    }
-}
-
-/// How the kernel calls segments.
-const SEGMENT_NAME: &[u8] = b"/SYSV";
-
-/// The length of the segment that a process has attached there, or of the object in its place, in however
-/// many pieces it lies by now.
-fn length_at(pid: Pid, at: u64) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
-    let (mut end, mut of) = (at, None);
-    for line in text.lines() {
-        let mut fields = line.split(' ').filter(|f| !f.is_empty());
-        let (from, to) = fields.next()?.split_once('-')?;
-        let hex = |t| u64::from_str_radix(t, 16).ok();
-        let (from, to) = (hex(from)?, hex(to)?);
-        let offset = fields.nth(1).and_then(hex);
-        let inode = fields.nth(1);
-        let is_one = line.contains("/SYSV") || line.contains(OBJECT_NAME);
-        // (Another attachment of the same may lie right behind it.)
-        let goes_on = from == end && offset == Some(end - at);
-        if goes_on && is_one && (of.is_none() || of.as_deref() == inode) {
-            of = inode.map(str::to_owned);
-            end = to;
-        }
-    }
-    (end > at).then(|| end - at)
-}
-
-fn copy_memory(from: &RemoteMemory, at: u64, length: u64, to: &Object) -> Result<()> {
-    let mut buffer = vec![0; PIECE];
-    let mut done = 0;
-    while done < length {
-        let n = (length - done).min(PIECE as u64) as usize;
-        from.read(at + done, &mut buffer[..n])?;
-        if buffer[..n].iter().any(|b| *b != 0) {
-            for c in to.copies() {
-                c.write_all_at(&buffer[..n], done)?;
-            }
-        }
-        done += n as u64;
-    }
-    Ok(())
+fn access_mode(pid: Pid, fd: u64) -> Option<i32> {
+    Some(flags_of(pid, fd)? & libc::O_ACCMODE)
 }
 
 fn is_huge(file: &File) -> bool {

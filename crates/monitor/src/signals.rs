@@ -5,7 +5,7 @@ use crate::state::{Crash, GroupId, Monitor};
 use anyhow::{Result, bail};
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS};
-use geryon_tracee::{Pid, Stopped, is_breakpoint, signal_thread};
+use geryon_tracee::{Pid, RemoteMemory, Stopped, is_breakpoint, signal_thread};
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
@@ -143,7 +143,7 @@ fn disposition(pid: Pid, signal: i32) -> Disposition {
 }
 
 /// Made by the kernel at an instruction, as opposed to sent.
-fn is_fault(signal: i32, info: &[u64; 16]) -> bool {
+pub(crate) fn is_fault(signal: i32, info: &[u64; 16]) -> bool {
     let code = info[1] as i32;
     matches!(
         signal,
@@ -163,6 +163,17 @@ pub(crate) fn is_sent(info: &[u64; 16]) -> bool {
 pub(crate) fn with_sender(mut info: [u64; 16], sender: Pid) -> [u64; 16] {
     info[2] = info[2] & !u64::from(u32::MAX) | u64::from(sender as u32);
     info
+}
+
+/// The mask of the call that a signal has ended, if it had its own.
+fn call_mask(m: &RemoteMemory, block: Option<u64>) -> Result<Option<u64>> {
+    let Some(block) = block else {
+        return Ok(None);
+    };
+    let at = block + block_field!(call_mask);
+    let [is_there, mask] = m.words(at)?;
+    m.set_word(at, 0)?;
+    Ok((is_there == 1).then_some(mask))
 }
 
 fn signal_in(info: &[u64; 16]) -> Result<i32> {
@@ -208,6 +219,9 @@ impl Monitor {
             return Ok(tracee.resume(0)?);
         }
         if is_fault(signal, &info) {
+            if self.stores_into_inherited(pid, signal, &info) {
+                return Ok(());
+            }
             return self.on_fault(tid, pid, group, replica, signal, &info);
         }
         if !self.leads(group, replica) {
@@ -312,7 +326,14 @@ impl Monitor {
             t.held_mask.get_or_insert(mask);
         }
         self.interrupt_computation(pid, ((block - BLOCKS_BASE) / BLOCK_BYTES) as u32);
-        if (check..=call).contains(&regs.rip) {
+        if regs.rip == call && regs.rax == libc::SYS_restart_syscall as u64 {
+            // It was stopped in a sleep, which would go on: it ends, with its rest told already.
+            const ERESTART_RESTARTBLOCK: i64 = -516;
+            regs.rip = end;
+            regs.rax = ERESTART_RESTARTBLOCK as u64;
+            regs.orig_rax = u64::MAX;
+            tracee.set_regs(&regs)?;
+        } else if (check..=call).contains(&regs.rip) {
             regs.rip = eintr;
             tracee.set_regs(&regs)?;
         } else if regs.rip == end && (-516..=-512).contains(&(regs.rax as i64)) {
@@ -335,8 +356,10 @@ impl Monitor {
     ) -> Result<()> {
         let tracee = Stopped(tid);
         let mut regs = tracee.regs()?;
+        let block = self.image.block_of(&regs);
         let m = self.memory(pid)?;
         let info = m.words::<16>(info_at)?;
+        let within = call_mask(m, block)?;
         let mut bytes = [0u8; FRAME_BYTES];
         m.read(frame_at, &mut bytes)?;
         let word = |o: usize| u64::from_le_bytes(bytes[o..o + 8].try_into().expect("8 bytes"));
@@ -364,11 +387,18 @@ impl Monitor {
         };
         regs.orig_rax = u64::MAX;
         tracee.set_regs(&regs)?;
-        self.inject(tid, pid, info)
+        self.inject(tid, pid, info, within)
     }
 
-    /// Send the thread a signal that it will take at once, with the given siginfo.
-    pub(crate) fn inject(&mut self, tid: Pid, pid: Pid, info: [u64; 16]) -> Result<()> {
+    /// Send the thread a signal that it will take at once, with the given siginfo; its handler runs under
+    /// the thread's mask, or under the one of the call that it has ended (`within`).
+    pub(crate) fn inject(
+        &mut self,
+        tid: Pid,
+        pid: Pid,
+        info: [u64; 16],
+        within: Option<u64>,
+    ) -> Result<()> {
         let tracee = Stopped(tid);
         let signal = signal_in(&info)?;
         let now = tracee.mask()?;
@@ -377,14 +407,10 @@ impl Monitor {
         t.pid = pid;
         t.inject = Some(info);
         let mask = t.held_mask.take().unwrap_or(now);
-        if mask & bit == 0 {
-            tracee.set_mask(mask)?;
-        } else {
-            // A wait with a mask of its own (sigsuspend) let it in: the handler's frame shows
-            // the mask that is in force now.
-            t.frame_mask = Some(mask);
-            tracee.set_mask(mask & !bit)?;
-        }
+        let within = within.unwrap_or(mask) & !bit;
+        // The handler's frame shows the mask that will be in force behind it.
+        t.frame_mask = (within != mask).then_some(mask);
+        tracee.set_mask(within)?;
         signal_thread(pid, tid, signal)?;
         Ok(tracee.resume(0)?)
     }
@@ -459,9 +485,14 @@ impl Monitor {
         let tracee = Stopped(tid);
         let mut regs = tracee.regs()?;
         let block = self.image.block_of(&regs);
+        let mut broken = false;
         if self.image.contains(regs.rip) {
             let m = self.memory(pid)?;
+            // The agent's own code has no illegal instruction but where it says that something is broken, and
+            // in a call of the program it has no faults that are the program's.
+            broken = signal == libc::SIGILL;
             if let Some(b) = block {
+                broken |= m.word(b + block_field!(frame))? != 0;
                 let to = m.word(b + block_field!(fault_rip))?;
                 if to != 0 {
                     regs.rip = to;
@@ -488,7 +519,7 @@ impl Monitor {
                 }
             }
         }
-        if disposition(pid, signal) == Disposition::Caught {
+        if !broken && disposition(pid, signal) == Disposition::Caught {
             return Ok(tracee.resume(signal)?);
         }
         // Fatal: the others decide whether the program or this replica is at fault.
@@ -502,6 +533,7 @@ impl Monitor {
             address: info[2],
             pos: 0,
             in_agent: false,
+            broken,
             others_ticks: 0,
             when: Instant::now(),
         };

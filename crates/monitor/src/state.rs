@@ -8,16 +8,15 @@ pub use process::{End, Process, Thread};
 
 use crate::budget::Budget;
 use crate::checkpoint::Checkpoints;
-use crate::commons::Common;
 use crate::cores::{CoreSet, Cores};
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
 use crate::meeting::Convergences;
+use crate::objects::Shared;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::{Dead, Unsharing, Wanted};
-use crate::shared::Shared;
 use crate::takeover::Ended;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
@@ -85,8 +84,6 @@ pub struct Monitor {
     pub cores: Cores,
     /// Copies whose memory is being made their own, by the thread that does it.
     pub unsharing: HashMap<Pid, Unsharing>,
-    /// What the processes of a replica that share memory have in common.
-    pub commons: HashMap<usize, Common>,
     /// Files that the program maps to be shared and writable.
     pub shared: Shared,
     /// Time stamp counter ticks in 2^20 ns.

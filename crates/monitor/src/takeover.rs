@@ -17,6 +17,8 @@ mod cut;
 mod ends;
 mod flight;
 mod guests;
+mod heir;
+mod holder;
 mod quiet;
 mod rest;
 mod signals;
@@ -36,6 +38,7 @@ use flight::Legacy;
 use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, Regs, RemoteMemory, cpu_ticks, kill};
+use holder::Holders;
 use rest::Rest;
 use signals::Waiting;
 pub(crate) use signals::as_it_was;
@@ -62,11 +65,14 @@ pub struct Takeover {
     used: u64,
     /// Its vforks' children, which run in its memory: on which slots.
     guests: Vec<(u64, Pid)>,
+    /// Who has the program's descriptors.
+    holders: Holders,
     /// Threads of the former leader, at their ends, with their registers.
     bodies: HashMap<Pid, Regs>,
     /// The former leader's memory; behind it, of those before it who have left something still.
     memories: Vec<RemoteMemory>,
-    /// Threads of those before it, at their ends.
+    /// Processes of those before it, and their threads, at their ends.
+    formers: Vec<Pid>,
     older: Vec<Pid>,
     stage: Stage,
     /// The user knows.
@@ -110,8 +116,8 @@ impl Monitor {
         }
         if self.shares_files() {
             return self.give_up(
-                "stopped: the lost leader has mapped files to be shared and writable, and nobody can \
-                 lead in its place; run the program again",
+                "stopped: the lost leader has mapped a file (mmap) to be shared and writable, and nobody can \
+                 lead in its place: what it has stored is in the file already; run the program again",
             );
         }
         let Some(successor) = self.successor(replica) else {
@@ -151,7 +157,7 @@ impl Monitor {
             }
             g.leader = successor;
             g.adopted = true;
-            g.heir_of = None;
+            let heir_of = g.heir_of.take();
             let h = g.segment.header();
             h.leader.store(successor as u32, Ordering::SeqCst);
             // (Descriptors are the former one's until the successor has fetched them: its agent says so.)
@@ -175,9 +181,13 @@ impl Monitor {
                 continue;
             }
             let before = g.takeover.take();
-            let mut next = Takeover::new(replica, former, successor);
-            next.guests = guests.get(id).cloned().unwrap_or_default();
+            let guests = guests.get(id).cloned().unwrap_or_default();
+            let mut next = Takeover::new(replica, former, guests, successor);
+            if let Some(holder) = heir_of {
+                next.was_heir_of(holder);
+            }
             if let Some(before) = before {
+                next.hold(&before);
                 next.succeed(before);
             }
             g.takeover = Some(next);
@@ -254,10 +264,6 @@ impl Monitor {
                 return;
             }
         }
-        let replays = |g: &Group| g.takeover.as_ref().is_some_and(|t| t.stage != Stage::Asked);
-        if self.taken_over && !self.groups.values().any(replays) {
-            self.open_commons();
-        }
     }
 
     /// One step; true when it is over.
@@ -313,6 +319,7 @@ impl Monitor {
         self.unconfine(t.successor);
         self.bequeath(t, pid)?;
         self.pass_on_waiting(t, pid)?;
+        self.pass_on_timers(t, pid)?;
         let Some(g) = self.groups.get(&id) else {
             return Ok(());
         };
@@ -385,8 +392,18 @@ impl Monitor {
         let newborn = |p: &Process| {
             p.group.is_none() && p.guest.is_none() && p.parent == Some((id, t.successor))
         };
-        self.processes.values().any(newborn)
-            || self.groups.values().any(|g| g.heir_of == Some(t.pid))
+        self.processes.values().any(newborn) || self.has_heir_of(t)
+    }
+
+    /// Does a newborn leader, or the successor of one that was lost, have descriptors from what is kept here?
+    pub(crate) fn has_heir_of(&self, t: &Takeover) -> bool {
+        self.groups.values().any(|g| {
+            let holder = g.takeover.as_ref().map(|t| t.predecessor(None));
+            [g.heir_of, holder]
+                .into_iter()
+                .flatten()
+                .any(|h| t.keeps(h))
+        })
     }
 
     /// It is over, or the group is: let go of what is left, and have the replica made anew.
@@ -421,7 +438,7 @@ impl Monitor {
 
 impl Takeover {
     /// `pid`: the former leader's process.
-    fn new(former: usize, pid: Pid, successor: usize) -> Takeover {
+    fn new(former: usize, pid: Pid, guests: Vec<(u64, Pid)>, successor: usize) -> Takeover {
         let memory = RemoteMemory::open(pid).ok();
         Takeover {
             former,
@@ -429,9 +446,14 @@ impl Takeover {
             successor,
             since: Instant::now(),
             used: cpu_ticks(pid),
-            guests: Vec::new(),
+            holders: Holders {
+                process: pid,
+                guests: guests.clone(),
+            },
+            guests,
             bodies: HashMap::new(),
             memories: memory.into_iter().collect(),
+            formers: Vec::new(),
             older: Vec::new(),
             stage: Stage::Dying,
             told: false,
@@ -444,11 +466,6 @@ impl Takeover {
         }
     }
 
-    /// The former leader's process.
-    pub(crate) fn former_pid(&self) -> Pid {
-        self.pid
-    }
-
     /// Is the process the former leader's, or that of a vfork's child of it?
     pub(crate) fn is_of(&self, pid: Pid) -> bool {
         self.pid == pid || self.guests.iter().any(|(_, g)| *g == pid)
@@ -457,7 +474,9 @@ impl Takeover {
     /// A successor was lost, too: what it had not made its own is still to be taken over.
     fn succeed(&mut self, before: Takeover) {
         self.older.extend(&before.older);
+        self.formers.extend(&before.formers);
         if before.stage == Stage::Asked {
+            self.formers.push(before.pid);
             let own = self.memories.len();
             self.legacy = before.legacy;
             for l in &mut self.legacy {

@@ -294,10 +294,6 @@ impl Monitor {
                 .iter()
                 .any(|v| matches!(v.waiting, wait::TURN | wait::VALUE | wait::WORD));
             let behind = views.iter().any(&has_record);
-            // Another process of its replica is at work.
-            if views.iter().any(|v| v.waiting == wait::COMMON) {
-                continue;
-            }
             if let Some(what) = rested
                 && (behind || gone.is_some())
                 && !judged

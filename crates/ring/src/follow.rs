@@ -35,6 +35,21 @@ pub fn get_torn<T: Thread>(t: T) -> Option<u64> {
 /// # Safety
 /// `to` is writable for all of them, and nobody else uses it.
 pub unsafe fn get_words_torn<T: Thread>(t: T, to: *mut u8, words: u64) -> bool {
+    take_words_torn(t, words, |r, pos, done, part| {
+        let to = to.wrapping_add(8 * done as usize);
+        // SAFETY: the caller's promise; below the limit all is published, and the tail is not yet told.
+        unsafe { r.load(pos, to, part) };
+    })
+}
+
+/// The same, part by part: `take` is told where a part lies in the log, behind how many words of the record,
+/// and how long it is.
+#[inline(always)]
+pub fn take_words_torn<T: Thread>(
+    t: T,
+    words: u64,
+    mut take: impl FnMut(&T::Ring, u64, u64, u64),
+) -> bool {
     let mut done = 0;
     while done < words {
         if !comes(t) {
@@ -44,9 +59,7 @@ pub unsafe fn get_words_torn<T: Thread>(t: T, to: *mut u8, words: u64) -> bool {
         let until_told = T::TAIL_EVERY - t.pos() % T::TAIL_EVERY;
         let there = (t.limit() - t.pos()).min(r.side_by_side(t.pos()));
         let part = there.min(until_told).min(words - done);
-        let to = to.wrapping_add(8 * done as usize);
-        // SAFETY: the caller's promise; below the limit all is published, and the tail is not yet told.
-        unsafe { r.load(t.pos(), to, part) };
+        take(&r, t.pos(), done, part);
         t.set_pos(t.pos() + part);
         done += part;
         if t.pos().is_multiple_of(T::TAIL_EVERY) {

@@ -94,21 +94,19 @@ impl Passage {
 /// # Errors
 /// EBADF when it has none of that number, ESRCH when it is gone, EPERM where that is not allowed.
 pub fn descriptor_of(pid: Pid, fd: i32) -> Result<OwnedFd> {
-    let made = |fd: i64| match fd {
-        // SAFETY: both calls make a descriptor, or fail; what they make is owned here alone.
-        0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }),
-        _ => Err(Error::last_os_error()),
-    };
-    // SAFETY: plain calls.
-    unsafe {
-        let process = made(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
-        made(libc::syscall(
-            libc::SYS_pidfd_getfd,
-            process.as_raw_fd(),
-            fd,
-            0,
-        ))
+    // SAFETY: a plain call that makes a descriptor, or fails.
+    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: as above.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) })
+}
+
+/// What a call has made, or its error.
+fn owned(result: i64) -> Result<OwnedFd> {
+    if result < 0 {
+        return Err(Error::last_os_error());
     }
+    // SAFETY: it has just been made, and is owned here alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
 }
 
 #[cfg(test)]

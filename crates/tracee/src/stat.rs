@@ -34,6 +34,19 @@ pub fn cpu_ticks(pid: Pid) -> u64 {
     field(UTIME).unwrap_or(0) + field(STIME).unwrap_or(0)
 }
 
+/// What `prctl(PR_SET_MM_MAP)` is told of a process, in its order: begin and end of code and data, begin of
+/// the heap (and its end, which is the same before the program runs), the stack, arguments, environment.
+pub fn memory_layout(pid: Pid) -> Option<[u64; 11]> {
+    const ORDER: [usize; 11] = [23, 24, 42, 43, 44, 44, 25, 45, 46, 47, 48];
+    let text = of(pid);
+    let all: Vec<u64> = fields(&text).map(|v| v.parse().unwrap_or(0)).collect();
+    let mut layout = [0; 11];
+    for (to, from) in layout.iter_mut().zip(ORDER) {
+        *to = *all.get(from)?;
+    }
+    Some(layout)
+}
+
 /// Processor time that a thread has used, to the nanosecond while it stands still; None where the kernel does
 /// not count it.
 pub fn processor_time(tid: Pid) -> Option<std::time::Duration> {

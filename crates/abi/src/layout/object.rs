@@ -9,5 +9,10 @@ pub const fn bit(inode: u64) -> u64 {
     1 << (inode.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
 }
 
-/// Instead of a descriptor: a segment of System V, whose id stands below.
-pub const SEGMENT: u64 = 1 << 32;
+/// Bits of the last argument of [`super::rpc::COMPARE`].
+pub mod compare {
+    /// No other thread of the process runs, in any replica.
+    pub const ALONE: u64 = 1;
+    /// The process ends.
+    pub const LEAVES: u64 = 2;
+}

@@ -57,20 +57,21 @@ pub const FETCH: u64 = BASE + 21;
 pub const FAILED: u64 = BASE + 22;
 /// A forked child that shares its parent's descriptors needs none of its own any more.
 pub const BEGUN: u64 = BASE + 23;
-/// The leader is about to map a file of which each replica is to have its own: (descriptor, the flags of
-/// mmap, 0), or has attached a segment: (its id, the flags, where); answers an object's number (see
-/// [`super::object`]), 0 where all map the file itself, or a negative errno.
+/// The leader is about to map a file of which each replica may be to have its own: (descriptor, the flags of
+/// mmap); answers an object's number (see [`super::object`]), 0 where all map the file itself, -EAGAIN, or
+/// another negative errno.
 pub const SHARE: u64 = BASE + 24;
-/// A follower is about to map its replica's own: (number, where to write the path); answers its length.
-pub const OBJECT: u64 = BASE + 25;
+/// All replicas have mapped what the leader was told to be an object: (its number).
+pub const SETTLED: u64 = BASE + 25;
 /// The leader has changed a file by a call: (descriptor or all ones, first byte, how many).
 pub const WROTE: u64 = BASE + 26;
-/// Where a process finds what it has in common with others of its replica: (where to write the path, or 0);
-/// answers its row there.
-pub const COMMONS: u64 = BASE + 27;
-/// A follower is about to detach what it has mapped in place of a segment: (address); answers its length.
-pub const ATTACHED: u64 = BASE + 28;
-/// All replicas have mapped what the leader was told to be an object: (its number).
-pub const SETTLED: u64 = BASE + 29;
+/// All replicas have come to a call of the leader that gives up or synchronises what it maps of objects:
+/// (first address, how many bytes, see [`super::object::compare`]).
+pub const COMPARE: u64 = BASE + 27;
+/// A forked child asks what it may store to of its parent's objects: (where to, how many pairs of an address
+/// and a length there is room for); answers how many there are.
+pub const INHERITED: u64 = BASE + 28;
+/// It is about to make memory writable: (address, length); answers 0 or an errno.
+pub const MAY_WRITE: u64 = BASE + 29;
 /// One past the last.
 pub const END: u64 = BASE + 30;

@@ -22,9 +22,6 @@ pub const DIVERGED: u32 = 8;
 /// For a word that another thread stores in the course of an operation that is behind its record.
 pub const WORD: u32 = 9;
 
-/// For its turn among the processes of its replica that share memory.
-pub const COMMON: u32 = 10;
-
 const SIZE_SHIFT: u32 = 56;
 
 /// What is waited for: an operand of so many bytes.

@@ -21,15 +21,25 @@ pub enum Place {
     Truncating(u8),
 }
 
+/// Does the call move bytes between descriptor 0 of its arguments and memory?
+pub const fn transfers(nr: u64) -> bool {
+    // read, write, pread64, pwrite64, readv, writev, preadv, pwritev, preadv2, pwritev2
+    matches!(nr, 0 | 1 | 17..=20 | 295 | 296 | 327 | 328)
+}
+
 /// What a call that has succeeded has changed; None when it changes no file's content.
 pub const fn place(nr: u64, args: &[u64; 6]) -> Option<Place> {
     /// FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE: all behind it moves.
     const MOVES: u64 = 0x28;
+    /// RWF_APPEND
+    const APPEND: u64 = 0x10;
     const FICLONE: u32 = 0x4004_9409;
     const FICLONERANGE: u32 = 0x4020_940d;
     Some(match nr {
         // write, writev, sendfile
         1 | 20 | 40 => Place::Before(0),
+        // pwritev2, which appends if it is told so
+        328 if args[5] & APPEND != 0 => Place::All(0),
         // pwrite64, pwritev, pwritev2
         18 | 296 | 328 => Place::At(0, 3),
         // splice, copy_file_range

@@ -48,7 +48,7 @@ rows! { pub(super) DESCRIPTORS:
   254 inotify_add_watch Input Full (fd: Fd, pathname: Path, mask: Int32);
   255 inotify_rm_watch Input Full (fd: Fd, wd: Int32);
   270 pselect6 Input Full (nfds: Int32, readfds: FdSet(0), writefds: FdSet(0), exceptfds: FdSet(0), timeout: OutAlways(Fixed(16)), sigmask: SigmaskPair);
-  271 ppoll Input Full (fds: OutAlways(ArgTimes(1, 8)), nfds: Int32, tmo_p: OutAlways(Fixed(16)), sigmask: In(Arg(4)), sigsetsize: Int);
+  271 ppoll Input Full (fds: OutAlways(ArgTimes(1, 8)), nfds: Int32, tmo_p: OutAlways(Fixed(16)), sigmask: Sigmask, sigsetsize: Int);
   275 splice Output Full (fd_in: Fd, off_in: InOut(Fixed(8)), fd_out: Fd, off_out: InOut(Fixed(8)), len: Int, flags: Int32)
     "The bytes moved are the kernel's, not compared.";
   276 tee Output Full (fd_in: Fd, fd_out: Fd, len: Int, flags: Int32)
@@ -57,7 +57,7 @@ rows! { pub(super) DESCRIPTORS:
   278 vmsplice Output Partial (fd: Fd, iov: IovecIn(2), nr_segs: Int, flags: Int32)
     "From memory into a pipe only: bytes that a pipe's read end would put into memory do not reach the followers; \
      use readv there.";
-  281 epoll_pwait Input Full (epfd: Fd, events: Out(RetTimes(2, 12)), maxevents: Int32, timeout: Int32, sigmask: In(Arg(5)), sigsetsize: Int);
+  281 epoll_pwait Input Full (epfd: Fd, events: Out(RetTimes(2, 12)), maxevents: Int32, timeout: Int32, sigmask: Sigmask, sigsetsize: Int);
   282 signalfd Input Full (fd: Fd, mask: In(Arg(2)), sizemask: Int);
   283 timerfd_create Input Full (clockid: Int32, flags: Int32);
   284 eventfd Input Full (count: Int32);
@@ -83,6 +83,6 @@ rows! { pub(super) DESCRIPTORS:
   328 pwritev2 Output Full (fd: Fd, iov: IovecIn(2), iovcnt: Int, pos_l: Int, pos_h: Unused, flags: Int32);
   436 close_range Output Partial (first: Fd, last: Int32, flags: Int32)
     "CLOSE_RANGE_UNSHARE is refused with EINVAL: the replicas share one descriptor table.";
-  441 epoll_pwait2 Input Full (epfd: Fd, events: Out(RetTimes(2, 12)), maxevents: Int32, timeout: In(Fixed(16)), sigmask: In(Arg(5)), sigsetsize: Int);
+  441 epoll_pwait2 Input Full (epfd: Fd, events: Out(RetTimes(2, 12)), maxevents: Int32, timeout: In(Fixed(16)), sigmask: Sigmask, sigsetsize: Int);
   451 cachestat Input Full (fd: Fd, cstat_range: In(Fixed(16)), cstat: Out(Fixed(40)), flags: Int32);
 }

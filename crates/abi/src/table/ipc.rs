@@ -3,21 +3,15 @@
 use crate::row::{Kind::*, Len::*, Row};
 
 rows! { pub(super) IPC:
-  29 shmget Output Full (key: Int32, size: Int, shmflg: Int32);
-  30 shmat Memory Partial (shmid: Int32, shmaddr: Addr, shmflg: Int32)
-    "The leader's is the segment; each follower has a copy of its own, which does not see what other programs write \
-     meanwhile. Refused with ENODEV with --verify async or --checkpoint.";
-  31 shmctl Output Full (shmid: Int32, cmd: Int32, buf: ByCommand);
+  31 shmctl Output Partial (shmid: Int32, cmd: Int32, buf: ByCommand)
+    "Only to look at, change and remove existing segments: shmget and shmat are refused.";
   64 semget Output Full (key: Int32, nsems: Int32, semflg: Int32);
   65 semop Output Full (semid: Int32, sops: In(ArgTimes(2, 6)), nsops: Int32);
   66 semctl Output Partial (semid: Int32, semnum: Int32, cmd: Int32, arg: ByCommand)
     "GETALL and SETALL are refused with EINVAL: use GETVAL and SETVAL for each semaphore.";
-  67 shmdt Memory Full (shmaddr: Addr);
   68 msgget Output Full (key: Int32, msgflg: Int32);
-  69 msgsnd Output Full (msqid: Int32, msgp: Special, msgsz: Int, msgflg: Int32)
-    "msgp is read for 8 + msgsz bytes.";
-  70 msgrcv Input Full (msqid: Int32, msgp: Special, msgsz: Int, msgtyp: Int, msgflg: Int32)
-    "msgp is written for 8 + result bytes.";
+  69 msgsnd Output Full (msqid: Int32, msgp: In(ArgPlus(2, 8)), msgsz: Int, msgflg: Int32);
+  70 msgrcv Input Full (msqid: Int32, msgp: Out(RetPlus(2, 8)), msgsz: Int, msgtyp: Int, msgflg: Int32);
   71 msgctl Output Full (msqid: Int32, cmd: Int32, buf: ByCommand);
   220 semtimedop Output Full (semid: Int32, sops: In(ArgTimes(2, 6)), nsops: Int32, timeout: In(Fixed(16)));
   240 mq_open Output Full (name: Path, oflag: Int32, mode: Int32, attr: In(Fixed(64)));

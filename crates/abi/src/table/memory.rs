@@ -6,7 +6,8 @@ rows! { pub(super) MEMORY:
   9 mmap Memory Partial (addr: Addr, length: Int, prot: Int32, flags: Int32, fd: Fd, offset: Int)
     "A writable MAP_SHARED mapping of a file is the file's in the leader; each follower has a copy of its own, which does not \
      see what other programs write into the file meanwhile. Refused with ENODEV with --verify async or --checkpoint, of \
-     devices, of huge pages, and where the file is mapped to be read only already by a descriptor that cannot write.";
+     devices, of huge pages, while another process of the program maps the file, and where it is mapped to be read only \
+     already by a descriptor that cannot write.";
   10 mprotect Memory Full (addr: Addr, len: Int, prot: Int32);
   11 munmap Memory Full (addr: Addr, length: Int);
   12 brk Memory Full (addr: Addr);

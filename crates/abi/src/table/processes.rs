@@ -56,7 +56,7 @@ rows! { pub(super) PROCESSES:
   127 rt_sigpending Input Full (set: Out(Arg(1)), sigsetsize: Int);
   128 rt_sigtimedwait Input Full (set: In(Arg(3)), info: Out(Fixed(128)), timeout: In(Fixed(16)), sigsetsize: Int);
   129 rt_sigqueueinfo Lifecycle Full (tgid: Id, sig: Int32, info: In(Fixed(128)));
-  130 rt_sigsuspend Lifecycle Full (mask: In(Arg(1)), sigsetsize: Int);
+  130 rt_sigsuspend Lifecycle Full (mask: Sigmask, sigsetsize: Int);
   131 sigaltstack Local Full (ss: In(Fixed(24)), old_ss: Out(Fixed(24)));
   135 personality Local Full (persona: Int32);
   140 getpriority Input Full (which: Int32, who: IdIf(0, PRIO_PROCESS));

@@ -15,7 +15,7 @@ rows! { pub(super) SOCKETS:
   50 listen Output Full (sockfd: Fd, backlog: Int32);
   51 getsockname Input Full (sockfd: Fd, addr: SockaddrOut(2), addrlen: InOut(Fixed(4)));
   52 getpeername Input Full (sockfd: Fd, addr: SockaddrOut(2), addrlen: InOut(Fixed(4)));
-  53 socketpair Input Full (domain: Int32, kind: Int32, protocol: Int32, sv: Out(Fixed(8)));
+  53 socketpair Input Full (domain: Int32, kind: Int32, protocol: Int32, sv: OutAlways(Fixed(8)));
   54 setsockopt Input Full (sockfd: Fd, level: Int32, optname: Int32, optval: In(Arg(4)), optlen: Int32)
     "Options that hold pointers (SO_ATTACH_FILTER) are compared without what they point to.";
   55 getsockopt Input Full (sockfd: Fd, level: Int32, optname: Int32, optval: Out(Word(4)), optlen: InOut(Fixed(4)))

@@ -20,6 +20,7 @@ use pieces::Pieces;
 use pipe::Pipe;
 
 const WRITE: u64 = 1;
+const PWRITE: u64 = 18;
 const SENDTO: u64 = 44;
 
 /// Before a call that all have agreed on: is it a write to a pipe, and of how many bytes at most is its
@@ -80,7 +81,7 @@ pub fn complete(mut b: Here, row: &Row, args: &[u64; 6], checked: bool, mut done
 
 /// Is this the result of a write of which something is left?
 pub fn is_cut_short(nr: u64, args: &[u64; 6], done: i64) -> bool {
-    matches!(nr, WRITE | SENDTO) && done > 0 && (done as u64) < args[2]
+    matches!(nr, WRITE | PWRITE | SENDTO) && done > 0 && (done as u64) < args[2]
 }
 
 /// Write what is left of a write of which `done` bytes are out, `most` bytes at most: the result of that.
@@ -90,6 +91,9 @@ fn write_part(mut b: Here, nr: u64, args: &[u64; 6], checked: bool, done: i64, m
     let mut rest = *args;
     rest[1] += by_now;
     rest[2] = (rest[2] - by_now).min(most);
+    if nr == PWRITE {
+        rest[3] += by_now;
+    }
     b.flight_done = by_now;
     b.flight_entered = 0;
     b.flight.store(flight::FINISHING, Ordering::Release);

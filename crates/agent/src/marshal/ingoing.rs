@@ -1,6 +1,7 @@
 //! What goes into a call: its digest.
 
-use super::{IOVEC_MAX, bytes, fdset_bytes, read32, read64};
+use super::{IOVEC_MAX, bytes, fdset_bytes, given, read32, read64};
+use crate::access::{readable, word32};
 use crate::digest::Digest;
 use crate::gate::guarded;
 use geryon_abi::row::{Kind, Len, Row};
@@ -8,21 +9,20 @@ use geryon_abi::table::kind_of;
 
 const PATH_MAX: usize = 4096;
 
-fn in_len(len: Len, args: &[u64; 6]) -> u64 {
+/// # Safety
+/// Only inside [`guarded`].
+unsafe fn in_len(row: &Row, len: Len, args: &[u64; 6]) -> u64 {
     match len {
-        Len::Fixed(n) => n as u64,
-        Len::Arg(i) | Len::Ret(i) => args[i as usize],
-        Len::ArgTimes(i, n) | Len::RetTimes(i, n) => args[i as usize].saturating_mul(n as u64),
-        Len::Word(i) => {
-            let p = args[i as usize];
-            // SAFETY: called inside `guarded`.
-            if p == 0 {
-                0
-            } else {
-                // SAFETY: called inside `guarded`.
-                unsafe { read32(p) as u64 }
-            }
-        }
+        Len::Word(i) if args[i as usize] == 0 => 0,
+        // SAFETY: the caller's promise.
+        Len::Word(i) => unsafe { read32(args[i as usize]) as u64 },
+        Len::Fixed(_)
+        | Len::Arg(_)
+        | Len::Ret(_)
+        | Len::ArgTimes(..)
+        | Len::RetTimes(..)
+        | Len::ArgPlus(..)
+        | Len::RetPlus(..) => given(row, len, args),
     }
 }
 
@@ -48,26 +48,62 @@ pub fn digest(row: &Row, args: &[u64; 6]) -> u64 {
         }
     }
     if deep {
+        let shallow = d;
         let whole = guarded(|| {
             for i in 0..row.args.len() {
                 if args[i] != 0 {
                     // SAFETY: inside `guarded`.
-                    unsafe { digest_memory(&mut d, kind_of(row, i, args), args[i], args) };
+                    unsafe { digest_memory(&mut d, row, i, args) };
                 }
             }
         });
         if !whole {
-            // The kernel will answer EFAULT in every replica alike.
-            d.number(0xfa17);
+            d = shallow;
+            digest_what_is_there(&mut d, row, args);
         }
     }
     d.finish()
 }
 
-unsafe fn digest_memory(d: &mut Digest, kind: Kind, p: u64, args: &[u64; 6]) {
-    // SAFETY: all reads of this function happen inside `guarded`.
+/// Some of it is not there: the kernel will answer EFAULT, or take what comes before that.
+#[cold]
+fn digest_what_is_there(d: &mut Digest, row: &Row, args: &[u64; 6]) {
+    d.number(0xfa17);
+    for i in 0..row.args.len() {
+        let p = args[i];
+        if p == 0 {
+            continue;
+        }
+        let (Kind::In(len) | Kind::InOut(len)) = kind_of(row, i, args) else {
+            let mut of_this = *d;
+            // SAFETY: inside `guarded`.
+            match guarded(|| unsafe { digest_memory(&mut of_this, row, i, args) }) {
+                true => *d = of_this,
+                false => d.number(0xfa17),
+            }
+            continue;
+        };
+        let len = match len {
+            Len::Word(k) => word32(args[k as usize]).unwrap_or(0) as u64,
+            _ => given(row, len, args),
+        };
+        let there = readable(p, len);
+        let mut of_this = *d;
+        // SAFETY: inside `guarded`.
+        match guarded(|| of_this.bytes(unsafe { bytes(p, there) })) {
+            true => *d = of_this,
+            false => d.number(0xfa17),
+        }
+    }
+}
+
+/// # Safety
+/// Only inside [`guarded`].
+unsafe fn digest_memory(d: &mut Digest, row: &Row, i: usize, args: &[u64; 6]) {
+    let p = args[i];
+    // SAFETY: the caller's promise.
     unsafe {
-        match kind {
+        match kind_of(row, i, args) {
             Kind::Path => {
                 let mut n = 0;
                 while n < PATH_MAX && *((p + n as u64) as *const u8) != 0 {
@@ -90,7 +126,7 @@ unsafe fn digest_memory(d: &mut Digest, kind: Kind, p: u64, args: &[u64; 6]) {
                     at += 8;
                 }
             }
-            Kind::In(len) | Kind::InOut(len) => d.bytes(bytes(p, in_len(len, args))),
+            Kind::In(len) | Kind::InOut(len) => d.bytes(bytes(p, in_len(row, len, args))),
             Kind::InId(len, _) => d.bytes(bytes(p, len as u64)),
             Kind::CapHeader => d.bytes(bytes(p, 8)),
             Kind::FdSet(n) => d.bytes(bytes(p, fdset_bytes(args[n as usize]))),
@@ -102,6 +138,7 @@ unsafe fn digest_memory(d: &mut Digest, kind: Kind, p: u64, args: &[u64; 6]) {
                 }
             }
             Kind::MsghdrOut | Kind::MmsghdrOut(_) => d.number(read32(p + 8) as u64),
+            Kind::Sigmask => d.bytes(bytes(p, 8)),
             Kind::SigmaskPair => {
                 let set = read64(p);
                 if set != 0 {

@@ -1,14 +1,14 @@
 //! What comes out of a call: the walk over all that the kernel has written.
 
 use super::transfer::Transfer;
-use super::{IOVEC_MAX, fdset_bytes, read32, read64};
-use crate::gate::guarded;
+use super::{IOVEC_MAX, fdset_bytes, given};
+use crate::access::{word32, word64, written_beyond};
 use geryon_abi::row::{Kind, Len, Row};
 use geryon_abi::table::kind_of;
 
 /// Bytes of the longest address of a socket.
 const NAME_MAX: u32 = 128;
-
+const EFAULT: i64 = -14;
 const EINVAL: i64 = -22;
 
 /// What has to be remembered from before the call to know how much the kernel wrote.
@@ -32,31 +32,23 @@ impl Before {
 pub fn before(row: &Row, args: &[u64; 6]) -> Before {
     let mut b = Before::default();
     for i in 0..row.args.len() {
-        let len = match kind_of(row, i, args) {
-            Kind::SockaddrOut(n) | Kind::Out(Len::Word(n)) => args[n as usize],
-            Kind::MsghdrOut => {
-                guarded(|| {
-                    // SAFETY: inside `guarded`.
-                    unsafe {
-                        b.name = read32(args[i] + 8);
-                        b.control = read64(args[i] + 40);
-                    }
-                });
-                0
+        match kind_of(row, i, args) {
+            Kind::SockaddrOut(n) | Kind::Out(Len::Word(n)) => {
+                b.words[0] = word_at(args[n as usize]);
             }
-            _ => 0,
-        };
-        if len != 0 {
-            guarded(|| {
-                // SAFETY: inside `guarded`.
-                b.words[0] = unsafe { read32(len) };
-            });
+            Kind::MsghdrOut => {
+                b.name = word_at(args[i].wrapping_add(8));
+                b.control = word64(args[i].wrapping_add(40)).unwrap_or(0);
+            }
+            _ => {}
         }
     }
     b
 }
 
-/// Move all that the call has written, argument by argument.
+/// Move all that the call has written, argument by argument. Where it says EFAULT it has come to memory that
+/// it could not write, and nobody knows how much it had written until then: all that it was allowed to is
+/// moved, whether it has changed or not.
 pub(super) fn walk<T: Transfer>(
     t: &mut T,
     row: &Row,
@@ -65,59 +57,68 @@ pub(super) fn walk<T: Transfer>(
     before: &Before,
 ) {
     let good = result >= 0;
+    let faulted = result == EFAULT;
     for i in 0..row.args.len() {
         let p = args[i];
         if p == 0 {
             continue;
         }
         match kind_of(row, i, args) {
-            Kind::OutAlways(len) if result != -14 => {
-                plain(t, p, out_len(len, args, result, before))
+            Kind::OutAlways(len) | Kind::Out(len) | Kind::InOut(len) if faulted => {
+                whole(t, p, room(row, len, args, before))
             }
+            // Of so many it looks at none.
+            Kind::OutAlways(Len::ArgTimes(..)) if result == EINVAL => {}
+            Kind::OutAlways(len) => written(t, p, row, len, args, result, before),
             Kind::Out(len) | Kind::InOut(len) if good => {
-                plain(t, p, out_len(len, args, result, before))
+                written(t, p, row, len, args, result, before)
+            }
+            Kind::FdSet(n) if good || faulted => {
+                let bytes = fdset_bytes(args[n as usize]);
+                plain(t, p, bytes, bytes);
             }
             // The version that the kernel knows, where it does not know the program's.
-            Kind::CapHeader if result == EINVAL || (good && args[1] == 0) => plain(t, p, 4),
-            Kind::FdSet(n) if good => plain(t, p, fdset_bytes(args[n as usize])),
+            Kind::CapHeader if result == EINVAL || (good && args[1] == 0) => plain(t, p, 4, 4),
             Kind::SockaddrOut(n) if good => {
-                let word = args[n as usize];
-                // SAFETY: the call succeeded, so the kernel has used the word.
-                let after = if word == 0 {
-                    0
-                } else {
-                    // SAFETY: the call succeeded, so the kernel has used the word.
-                    unsafe { read32(word) }
-                };
-                plain(t, p, after.min(before.words[0]) as u64);
+                let after = word_at(args[n as usize]);
+                plain(t, p, after.min(before.words[0]) as u64, after as u64);
             }
-            Kind::Ifconf if good => {
-                // SAFETY: the call succeeded, so the kernel has used the structure.
-                let (len, buffer) = unsafe { (read32(p), read64(p + 8)) };
-                plain(t, p, 4);
+            Kind::SockaddrOut(_) if faulted => whole(t, p, before.words[0].min(NAME_MAX) as u64),
+            Kind::Ifconf if good || faulted => {
+                // (As long as it was before the call, where that has failed.)
+                let (len, buffer) = (word_at(p), word64(p + 8).unwrap_or(0));
+                plain(t, p, 4, 4);
                 if buffer != 0 {
-                    plain(t, buffer, len as u64);
+                    plain(t, buffer, len as u64, len as u64);
                 }
             }
             Kind::IovecOut(n) if good => iovec(t, p, args[n as usize], result as u64),
+            Kind::IovecOut(n) if faulted => iovec(t, p, args[n as usize], u64::MAX),
             Kind::MsghdrOut if good => message(t, p, result as u64, before),
-            Kind::MmsghdrOut(n) if good => {
-                for k in 0..(result as u64).min(args[n as usize]) {
-                    // SAFETY: the kernel has written msg_len of the first `result` entries.
-                    let n = unsafe { read32(p + 64 * k + 56) } as u64;
+            Kind::MsghdrOut if faulted => message(t, p, u64::MAX, before),
+            Kind::MmsghdrOut(n) if good || faulted => {
+                let vlen = args[n as usize] as u32 as u64;
+                let count = if good { vlen.min(result as u64) } else { vlen };
+                for k in 0..count.min(IOVEC_MAX) {
+                    // The kernel has written msg_len of the first `result` entries.
+                    let n = if good {
+                        word_at(p + 64 * k + 56) as u64
+                    } else {
+                        u64::MAX
+                    };
                     let b = Before {
                         name: NAME_MAX,
                         control: 1 << 16,
                         ..*before
                     };
-                    let n = t.received(n);
+                    let n = t.number(n);
                     message(t, p + 64 * k, n, &b);
-                    plain(t, p + 64 * k + 56, 4);
+                    plain(t, p + 64 * k + 56, 4, 4);
                 }
             }
             Kind::MmsghdrIn(n) if good => {
                 for k in 0..(result as u64).min(args[n as usize]) {
-                    plain(t, p + 64 * k + 56, 4);
+                    plain(t, p + 64 * k + 56, 4, 4);
                 }
             }
             _ => {}
@@ -125,65 +126,104 @@ pub(super) fn walk<T: Transfer>(
     }
 }
 
-fn plain<T: Transfer>(t: &mut T, p: u64, len: u64) {
-    let len = t.checked_len(len);
+/// A word that the call has used; 0 where there is none.
+fn word_at(address: u64) -> u32 {
+    if address == 0 {
+        return 0;
+    }
+    word32(address).unwrap_or(0)
+}
+
+/// So many bytes, and no more than `most`.
+fn plain<T: Transfer>(t: &mut T, p: u64, len: u64, most: u64) {
+    let len = t.extent(p, len, most);
     t.move_bytes(p, len);
 }
 
-fn out_len(len: Len, args: &[u64; 6], result: i64, before: &Before) -> u64 {
-    match len {
-        Len::Fixed(n) => n as u64,
-        Len::Arg(i) => args[i as usize],
-        Len::ArgTimes(i, n) => args[i as usize].saturating_mul(n as u64),
-        Len::Ret(i) => (result.max(0) as u64).min(args[i as usize]),
-        Len::RetTimes(i, n) => (result.max(0) as u64).min(args[i as usize]) * n as u64,
-        Len::Word(i) => {
-            let word = args[i as usize];
-            // SAFETY: the call succeeded, so the kernel has used the word.
-            let after = if word == 0 {
-                0
+/// All that a call may have written to which was given so much room.
+fn whole<T: Transfer>(t: &mut T, p: u64, len: u64) {
+    // (A size that no memory has is no mistake to all calls: getcwd looks at what it has to tell.)
+    plain(t, p, len, len);
+}
+
+/// What a call that was not refused has written there.
+fn written<T: Transfer>(
+    t: &mut T,
+    p: u64,
+    row: &Row,
+    len: Len,
+    args: &[u64; 6],
+    result: i64,
+    before: &Before,
+) {
+    let most = room(row, len, args, before);
+    let len = match len {
+        Len::Ret(_) => {
+            let len = (result.max(0) as u64).min(most);
+            if T::LOOKS {
+                len + written_beyond(p, len, most)
             } else {
-                // SAFETY: the call succeeded, so the kernel has used the word.
-                unsafe { read32(word) }
-            };
-            after.min(before.words[0]) as u64
+                len
+            }
         }
+        Len::RetTimes(_, n) => (result.max(0) as u64).saturating_mul(n as u64).min(most),
+        Len::RetPlus(_, n) => (result.max(0) as u64).saturating_add(n as u64).min(most),
+        // (Where this replica follows, the word is still what it was before the call.)
+        Len::Word(i) => word_at(args[i as usize]).min(before.words[0]) as u64,
+        Len::Fixed(_) | Len::Arg(_) | Len::ArgTimes(..) | Len::ArgPlus(..) => most,
+    };
+    plain(t, p, len, most);
+}
+
+/// The room that a call was given.
+fn room(row: &Row, len: Len, args: &[u64; 6], before: &Before) -> u64 {
+    match len {
+        Len::Word(_) => before.words[0] as u64,
+        Len::Fixed(_)
+        | Len::Arg(_)
+        | Len::Ret(_)
+        | Len::ArgTimes(..)
+        | Len::RetTimes(..)
+        | Len::ArgPlus(..)
+        | Len::RetPlus(..) => given(row, len, args),
     }
 }
 
 fn iovec<T: Transfer>(t: &mut T, p: u64, count: u64, mut left: u64) {
     for k in 0..count.min(IOVEC_MAX) {
-        // SAFETY: the kernel has just read the array.
-        let (base, len) = unsafe { (read64(p + 16 * k), read64(p + 16 * k + 8)) };
+        let (Some(base), Some(len)) = (word64(p + 16 * k), word64(p + 16 * k + 8)) else {
+            return;
+        };
         let n = len.min(left);
+        if n > 0 && left == u64::MAX {
+            whole(t, base, len);
+            continue;
+        }
         if n > 0 {
-            plain(t, base, n);
+            let beyond = if T::LOOKS && n < len {
+                written_beyond(base, n, len)
+            } else {
+                0
+            };
+            plain(t, base, n + beyond, len);
         }
         left -= n;
     }
 }
 
 fn message<T: Transfer>(t: &mut T, p: u64, received: u64, before: &Before) {
-    // SAFETY: the kernel has just read and written the header. Offsets of struct msghdr.
-    let (name, iov, count, control) =
-        unsafe { (read64(p), read64(p + 16), read64(p + 24), read64(p + 32)) };
-    // Lengths as the kernel left them, before the header itself is copied.
-    // SAFETY: as above.
-    let (name_len, control_len) = unsafe { (read32(p + 8), read64(p + 40)) };
+    // Offsets of struct msghdr. Lengths as the kernel left them, before the header itself is copied.
+    let at = |n: u64| word64(p + n).unwrap_or(0);
+    let (name, iov, count, control) = (at(0), at(16), at(24), at(32));
+    let (name_len, control_len) = (word_at(p + 8), at(40));
     if name != 0 {
-        let len = name_len.min(before.name) as u64;
-        // Of several messages nobody has noted how much room there was for each name.
-        let len = if before.name == NAME_MAX {
-            t.received(len).min(NAME_MAX as u64)
-        } else {
-            t.checked_len(len)
-        };
-        t.move_bytes(name, len);
+        let most = before.name.min(NAME_MAX) as u64;
+        plain(t, name, (name_len as u64).min(most), most);
     }
     iovec(t, iov, count, received);
     if control != 0 {
-        plain(t, control, control_len.min(before.control));
+        plain(t, control, control_len.min(before.control), before.control);
     }
-    plain(t, p + 8, 4);
-    plain(t, p + 40, 12);
+    plain(t, p + 8, 4, 4);
+    plain(t, p + 40, 12, 12);
 }

@@ -1,8 +1,10 @@
 //! Where what came out of a call goes to, and where it comes from: the log, memory, the former leader.
 
+use super::bytes;
 use super::outgoing::{Before, walk};
-use super::{bytes, read64};
+use crate::access::{self, put_what_differs, readable};
 use crate::digest::Digest;
+use crate::gate::guarded;
 use crate::log::{get_torn, get_words_torn, put, put_again, put_words, reserve};
 use crate::state::Here;
 use crate::stop::broken;
@@ -12,12 +14,15 @@ use geryon_abi::table::kind_of;
 
 /// Where out-bytes go to or come from.
 pub(super) trait Transfer {
+    /// Is the memory that the kernel has written to this replica's own, so that it tells how much that was?
+    const LOOKS: bool = true;
+    /// All of them can be read here, or are the log's.
     fn move_bytes(&mut self, address: u64, len: u64);
-    fn checked_len(&mut self, len: u64) -> u64;
-    /// As `checked_len`, of bytes for which the buffers of a message limit the room.
-    fn received(&mut self, len: u64) -> u64 {
-        self.checked_len(len)
-    }
+    /// How many bytes there are to be moved, of `len` that lie there and `most` for which there is room: no
+    /// more than can be read.
+    fn extent(&mut self, address: u64, len: u64, most: u64) -> u64;
+    /// A number that the others have to know before they see what it counts.
+    fn number(&mut self, number: u64) -> u64;
 }
 
 struct ToLog {
@@ -64,30 +69,27 @@ fn rest_of(address: u64, len: u64) -> Option<u64> {
         return None;
     }
     let mut w = [0u8; 8];
-    // SAFETY: the kernel has just written these bytes for the leader.
-    w[..rest as usize].copy_from_slice(unsafe { bytes(address + len - rest, rest) });
+    // SAFETY: inside `guarded`.
+    guarded(|| w[..rest as usize].copy_from_slice(unsafe { bytes(address + len - rest, rest) }));
     Some(u64::from_le_bytes(w))
 }
 
 /// What lies in memory now, where a call has written.
-///
-/// # Safety
-/// The kernel has accepted the address, or this replica has just written there.
-unsafe fn note(digest: &mut Digest, address: u64, len: u64) {
+fn note(digest: &mut Digest, address: u64, len: u64) {
     digest.number(len);
-    each_piece(address, len, |at, part| {
-        // SAFETY: the caller's promise.
-        digest.number(unsafe { digest_of(at, part) });
-    });
+    each_piece(address, len, |at, part| digest.number(digest_of(at, part)));
 }
 
-/// # Safety
-/// As for [`note`].
-unsafe fn digest_of(address: u64, len: u64) -> u64 {
-    let mut digest = Digest::new(0);
-    // SAFETY: the caller's promise.
-    digest.bytes(unsafe { bytes(address, len) });
-    digest.finish()
+/// Of so many bytes in memory; of what is not there no digest has the same.
+fn digest_of(address: u64, len: u64) -> u64 {
+    let mut digest = 0;
+    guarded(|| {
+        let mut of_bytes = Digest::new(0);
+        // SAFETY: inside `guarded`.
+        of_bytes.bytes(unsafe { bytes(address, len) });
+        digest = of_bytes.finish();
+    });
+    digest
 }
 
 /// Call `each` with address and length of the pieces of so many bytes: none is larger than half of the ring.
@@ -128,23 +130,30 @@ impl Pieces {
 }
 
 impl Transfer for ToLog {
-    fn checked_len(&mut self, len: u64) -> u64 {
-        put(self.b, len);
-        len
+    fn extent(&mut self, address: u64, len: u64, _most: u64) -> u64 {
+        let there = readable(address, len);
+        put(self.b, there);
+        there
+    }
+    fn number(&mut self, number: u64) -> u64 {
+        put(self.b, number);
+        number
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
         let b = self.b;
         self.digest.number(len);
         each_piece(address, len, |at, part| {
             reserve(b, part.div_ceil(8));
-            // SAFETY: the kernel has just written these bytes for the leader.
-            unsafe { put_words(b, at, part / 8) };
+            // SAFETY: inside `guarded`. There is room, so nothing else happens in there.
+            if !guarded(|| unsafe { put_words(b, at, part / 8) }) {
+                // Another thread has taken away what was there a moment ago.
+                broken();
+            }
             if let Some(w) = rest_of(at, part) {
                 put(b, w);
             }
             // From memory, not from what went into the log: the two must agree at the other end.
-            // SAFETY: the kernel has just written these bytes for the leader.
-            let now = unsafe { digest_of(at, part) };
+            let now = digest_of(at, part);
             let kept = self.pieces.as_mut().and_then(Pieces::next);
             if kept.is_some_and(|kept| *kept != now) {
                 broken();
@@ -155,42 +164,49 @@ impl Transfer for ToLog {
 }
 
 impl Transfer for ToLogAgain {
-    fn checked_len(&mut self, len: u64) -> u64 {
-        put_again(self.b, len);
-        len
+    fn extent(&mut self, address: u64, len: u64, _most: u64) -> u64 {
+        let there = readable(address, len);
+        put_again(self.b, there);
+        there
+    }
+    fn number(&mut self, number: u64) -> u64 {
+        put_again(self.b, number);
+        number
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
         for k in 0..len / 8 {
-            // SAFETY: these bytes were just copied from the former leader.
-            put_again(self.b, unsafe { read64(address + 8 * k) });
+            put_again(self.b, access::word64(address + 8 * k).unwrap_or(0));
         }
         if let Some(w) = rest_of(address, len) {
             put_again(self.b, w);
         }
-        // SAFETY: these bytes were just copied from the former leader.
-        unsafe { note(&mut self.digest, address, len) };
+        note(&mut self.digest, address, len);
     }
 }
 
 impl Transfer for Written {
-    fn checked_len(&mut self, len: u64) -> u64 {
-        len
+    fn extent(&mut self, address: u64, len: u64, _most: u64) -> u64 {
+        readable(address, len)
+    }
+    fn number(&mut self, number: u64) -> u64 {
+        number
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
-        // SAFETY: the kernel has just written these bytes.
-        unsafe { note(&mut self.0, address, len) };
+        note(&mut self.0, address, len);
     }
 }
 
 impl Transfer for Noted {
-    fn checked_len(&mut self, len: u64) -> u64 {
-        len
+    fn extent(&mut self, address: u64, len: u64, _most: u64) -> u64 {
+        readable(address, len)
+    }
+    fn number(&mut self, number: u64) -> u64 {
+        number
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
         self.digest.number(len);
         each_piece(address, len, |at, part| {
-            // SAFETY: the kernel has just written these bytes.
-            let now = unsafe { digest_of(at, part) };
+            let now = digest_of(at, part);
             if let Some(kept) = self.pieces.next() {
                 *kept = now;
             }
@@ -200,8 +216,11 @@ impl Transfer for Noted {
 }
 
 impl Transfer for FromLeader {
-    fn checked_len(&mut self, len: u64) -> u64 {
-        len
+    fn extent(&mut self, address: u64, len: u64, _most: u64) -> u64 {
+        readable(address, len)
+    }
+    fn number(&mut self, number: u64) -> u64 {
+        number
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
         crate::promotion::inherit(address, len);
@@ -222,43 +241,44 @@ impl FromLog {
 }
 
 impl Transfer for FromLog {
-    fn received(&mut self, _len: u64) -> u64 {
+    const LOOKS: bool = false;
+    fn number(&mut self, _number: u64) -> u64 {
         self.word().unwrap_or(0)
     }
     /// No more than there is room for: a damaged length must not spread.
-    fn checked_len(&mut self, room: u64) -> u64 {
+    fn extent(&mut self, _address: u64, _len: u64, most: u64) -> u64 {
         let len = self.word().unwrap_or(0);
-        if len > room {
+        if len > most {
             self.state = Received::Damaged;
             return 0;
         }
         len
     }
     fn move_bytes(&mut self, address: u64, len: u64) {
-        // SAFETY: the arguments were verified to be the leader's, whose kernel wrote to the
-        // same addresses; the follower's memory is laid out alike.
-        unsafe {
-            if self.state != Received::Whole {
-                return;
-            }
-            if !get_words_torn(self.b, address, len / 8) {
-                self.state = Received::Torn;
-                return;
-            }
-            let rest = len % 8;
-            if rest != 0 {
-                let Some(w) = self.word() else {
-                    return;
-                };
-                let w = w.to_le_bytes();
-                let to = core::slice::from_raw_parts_mut(
-                    (address + len - rest) as *mut u8,
-                    rest as usize,
-                );
-                to.copy_from_slice(&w[..rest as usize]);
-            }
-            note(&mut self.digest, address, len);
+        if self.state != Received::Whole {
+            return;
         }
+        // SAFETY: the arguments were verified to be the leader's, whose kernel wrote to the same addresses, in
+        // memory that is laid out alike; where the kernel has not written either, it is looked at only.
+        if !unsafe { get_words_torn(self.b, address, len / 8) } {
+            self.state = Received::Torn;
+            return;
+        }
+        let rest = len % 8;
+        if rest != 0 {
+            let Some(w) = self.word() else {
+                return;
+            };
+            let (w, at) = (w.to_le_bytes(), address + len - rest);
+            let w = &w[..rest as usize];
+            // SAFETY: inside `guarded`.
+            let put =
+                || unsafe { core::ptr::copy_nonoverlapping(w.as_ptr(), at as *mut u8, w.len()) };
+            if !guarded(put) {
+                put_what_differs(at, w);
+            }
+        }
+        note(&mut self.digest, address, len);
     }
 }
 
@@ -353,7 +373,7 @@ pub fn inherit(row: &Row, args: &[u64; 6], result: i64) {
             _ => continue,
         };
         if at != 0 && result >= 0 {
-            crate::promotion::inherit(at, len);
+            crate::promotion::inherit(at, readable(at, len));
         }
     }
     walk(&mut FromLeader, row, args, result, &Before::UNLIMITED);

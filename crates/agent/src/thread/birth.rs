@@ -27,7 +27,7 @@ const EAGAIN: i64 = -11;
 /// Are locks and atomics recorded? Not where one thread runs at a time, nor where nobody follows.
 fn orders() -> bool {
     let p = private();
-    p.serial.get() == 0 && p.replicas > 1
+    p.serial == 0 && p.replicas > 1
 }
 
 /// clone.

@@ -50,11 +50,6 @@ extern "C" fn geryon_thread_started(_block: u64) {
     geryon_first_turn();
 }
 
-/// The same for a forked child.
-pub fn first_turn() {
-    geryon_first_turn();
-}
-
 /// The thread's first turn, where one runs at a time.
 #[unsafe(no_mangle)]
 extern "C" fn geryon_first_turn() {

@@ -4,14 +4,21 @@ use crate::call::input;
 use crate::gate::{self, real};
 use crate::log::get;
 use crate::raise;
-use crate::state::{block, block_anew, leads};
+use crate::state::{block, block_anew, leads, private};
 use crate::wait::{announce, announce_end, intend};
+use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{UNLOGGED, wait};
+use geryon_abi::layout::{UNLOGGED, promotion, wait};
+use geryon_abi::record::low_of;
 use geryon_abi::row::Row;
 
 const CMD_MASK: u64 = 0x7f;
+const PRIVATE: u64 = 128;
 const WAIT_BITSET: u64 = 9;
+const EINTR: i64 = -4;
+const ETIMEDOUT: i64 = -110;
+/// In the record of a signal that has come during a wait: the wait is over.
+const ENDED: u32 = 1;
 
 /// Is it one of the commands that wait?
 pub fn waits(args: &[u64; 6]) -> bool {
@@ -32,6 +39,12 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     let mut b = block();
     let waits = waits(&args);
     let timed = waits && args[3] != 0;
+    let is_alone = private().multi.get() == 0 && b.suspend == 0 && args[1] & PRIVATE != 0;
+    if is_alone && waits {
+        // Nobody can wake it, and whoever waits sees what the kernel says. (Where processes share the word,
+        // whether one has to wait is a matter of each replica.)
+        return input(frame, row);
+    }
     if crate::serial::active() {
         // Every result is logged; a follower's threads never sleep here, they wait for their turns.
         if !leads() && !waits {
@@ -56,25 +69,46 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
             intend(b, UNLOGGED, 0);
         }
         wait_in_kernel(frame, row, args);
-    } else if crate::log::signal_is_next(b) {
-        // The leader's handler ran while it waited here.
-        let first = get(b);
-        raise::follow_signal_before(b, first, frame);
     } else {
-        // A follower must not sleep for ever on a wake-up that its own history may not have:
-        // it wakes by itself now and then, which futex(2) allows.
-        const NAP: [u64; 2] = [0, 3_000_000];
-        let mut nap = args;
-        nap[3] = NAP.as_ptr() as u64;
-        if args[1] & CMD_MASK == WAIT_BITSET {
-            // The plain form takes a relative time, and no flag for another clock.
-            const PRIVATE: u64 = 128;
-            nap[1] = args[1] & PRIVATE;
+        follow_wait(frame, row, args);
+    }
+}
+
+/// Follower: wait as the leader does, until its own history wakes it, or the leader has got on.
+fn follow_wait(frame: &mut Frame, row: &'static Row, args: [u64; 6]) {
+    // It must not sleep for ever on a wake-up that its own history may not have: it wakes by itself now and
+    // then.
+    const NAP: [u64; 2] = [0, 3_000_000];
+    let b = block();
+    let mut nap = args;
+    nap[3] = NAP.as_ptr() as u64;
+    if args[1] & CMD_MASK == WAIT_BITSET {
+        // The plain form takes a relative time, and no flag for another clock.
+        nap[1] = args[1] & PRIVATE;
+    }
+    loop {
+        if crate::log::signal_is_next(b) {
+            // The leader's handler ran while it waited here.
+            let first = get(b);
+            if low_of(first) == ENDED {
+                frame.rax = EINTR as u64;
+                raise::follow_signal_behind(b, first, frame);
+            }
+            raise::follow_signal_before(b, first, frame);
         }
         announce(wait::KERNEL, row.nr as u64, args[0]);
         let r = real(row.nr as u64, nap);
         announce_end();
-        frame.rax = if r == -110 { 0 } else { r as u64 };
+        if r != ETIMEDOUT {
+            frame.rax = r as u64;
+            return;
+        }
+        let leads = private().promotion.load(Ordering::Acquire) != promotion::NONE;
+        if leads || (crate::log::has_next(b) && !crate::log::signal_is_next(b)) {
+            // For no reason, which futex(2) allows.
+            frame.rax = 0;
+            return;
+        }
     }
 }
 
@@ -103,13 +137,17 @@ fn wait_in_kernel(frame: &mut Frame, row: &Row, args: [u64; 6]) {
             b.suspend = 0;
             b.ordered = 1;
         }
-        match raise::interrupted(b, r) {
-            Some(shown) => frame.rax = shown as u64,
+        let ended = match raise::interrupted(b, r) {
+            Some(shown) => {
+                frame.rax = shown as u64;
+                ENDED
+            }
             None => {
                 frame.rax = row.nr as u64;
                 raise::reissue(frame);
+                0
             }
-        }
-        raise::lead_signal_in_hook(b, frame);
+        };
+        raise::lead_signal_in_hook(b, frame, ended);
     }
 }

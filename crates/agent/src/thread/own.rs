@@ -30,13 +30,10 @@ pub fn set_tid_address(frame: &mut Frame, row: &'static Row) {
     input(frame, row);
 }
 
-/// rt_sigprocmask: executed everywhere, but logged, for it may let a signal in.
+/// rt_sigprocmask: executed everywhere, but logged, for it may let a signal in; and where it only asks,
+/// the signal that waits comes first.
 pub fn sigprocmask(frame: &mut Frame, row: &'static Row) {
     let args = frame.args();
-    if args[1] == 0 {
-        frame.rax = real(row.nr as u64, args) as u64;
-        return;
-    }
     let b = block();
     // The order matters only for signals, and those come from the log.
     let digest = marshal::digest(row, &args);
@@ -48,7 +45,12 @@ pub fn sigprocmask(frame: &mut Frame, row: &'static Row) {
         return finish_for_good(b, frame, row, first);
     }
     raise::lead_signal_before(b, frame);
-    let result = real(row.nr as u64, args);
+    let mut result = real(row.nr as u64, args);
+    while args[1] == 0 && raise::pending(b) {
+        // While it waits all others are shut out, which is nothing for the program to see.
+        raise::lead_signal_before(b, frame);
+        result = real(row.nr as u64, args);
+    }
     let k = kind::CALL;
     complete(b, frame, row, k, Some(digest), result, &Before::default());
 }

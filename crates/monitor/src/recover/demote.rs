@@ -57,6 +57,17 @@ pub(super) fn memory(memory: &RemoteMemory, places: &[Place], living: &[u64]) ->
             memory.set_word(block + field, p.pos)?;
         }
         memory.set_word(block + block_field!(published), 0)?;
+        let asked_at = memory.word(block + block_field!(asleep_at))?;
+        if asked_at != 0 && living.contains(&block) {
+            for (i, w) in memory
+                .words::<2>(block + block_field!(asleep_for))?
+                .iter()
+                .enumerate()
+            {
+                memory.set_word(asked_at + 8 * i as u64, *w)?;
+            }
+        }
+        memory.set_word(block + block_field!(asleep_at), 0)?;
         // Who lives says itself when it comes to wait; it may have to compute until then.
         let released = if living.contains(&block) {
             u64::MAX

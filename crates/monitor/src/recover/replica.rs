@@ -6,7 +6,6 @@ use crate::maps::AddressSpace;
 use crate::state::{Group, GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::commons::COMMONS_BASE;
 use geryon_abi::layout::{block_address, touches_reserved};
 use geryon_abi::point::FaultPoint;
 use geryon_ring::seats;
@@ -272,7 +271,7 @@ impl Monitor {
             .and_then(|()| RemoteMemory::open(copy))
             .map_err(anyhow::Error::from)
             .and_then(|m| {
-                if shared_memory(copy)? {
+                if !self.shared.is_empty() || shared_memory(copy)? {
                     return Ok(None);
                 }
                 if led {
@@ -480,5 +479,5 @@ fn shared_memory(pid: Pid) -> Result<bool> {
     Ok(AddressSpace::open(pid)?
         .shared_writable()?
         .iter()
-        .any(|(start, len)| *start == COMMONS_BASE || !touches_reserved(*start, *len)))
+        .any(|(start, len)| !touches_reserved(*start, *len)))
 }

@@ -103,6 +103,7 @@ fn in_bytes(of: Kind, record: &[u64; 8]) -> u64 {
             Len::Fixed(n) => u64::from(n),
             Len::Arg(k) => record[2 + k as usize],
             Len::ArgTimes(k, n) => record[2 + k as usize].saturating_mul(u64::from(n)),
+            Len::ArgPlus(k, n) => record[2 + k as usize].saturating_add(u64::from(n)),
             _ => 0,
         },
         _ => 0,

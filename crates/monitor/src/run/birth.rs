@@ -3,7 +3,6 @@
 use crate::private_field;
 use crate::segment::Segment;
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
-use crate::takeover::Takeover;
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{enclosed, failed, letter, role};
 use geryon_tracee::{Pid, Stopped, kill};
@@ -130,10 +129,12 @@ impl Monitor {
             self.next_group += 1;
             let words = self.options.ring_words();
             let segment = Segment::new(words, n as u32, alive, leader as u32, self.taken_over)?;
-            let shared = &segment.header().shared;
-            shared.store(self.shared.bits(), Ordering::SeqCst);
-            self.groups
-                .insert(id, Group::new(segment, n, leader, areas));
+            let new = Group::new(segment, n, leader, areas);
+            new.segment
+                .header()
+                .shared
+                .store(self.shared.bits, Ordering::SeqCst);
+            self.groups.insert(id, new);
         }
         let Some(g) = self.groups.get_mut(&id) else {
             // The program has killed its sibling that leads, and nobody is left of its group: it has been
@@ -256,7 +257,7 @@ impl Monitor {
         // The lost leader stands where it was about to fork, with the descriptors of that moment.
         let parent = self.processes.get(&pid).and_then(|p| p.parent);
         let pg = parent.and_then(|(g, _)| parent_group(&mut self.groups, &mut self.retired, g));
-        let former = pg.and_then(|g| g.takeover.as_ref().map(Takeover::former_pid));
+        let former = pg.and_then(|g| g.takeover.as_ref().map(|t| t.predecessor(None)));
         if former.is_none() {
             self.give_up(
                 "stopped: nothing is left of a lost leader, whose child lacks its descriptors; \

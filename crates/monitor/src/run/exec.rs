@@ -81,9 +81,6 @@ impl Monitor {
     /// The leader has replaced its program: the old program's followers are over.
     fn leave_group(&mut self, id: GroupId, replica: usize) {
         self.end_sleepers();
-        for r in 0..self.replicas.len() {
-            self.left_common(id, r);
-        }
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };

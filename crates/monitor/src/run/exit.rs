@@ -3,7 +3,6 @@
 use crate::launch::exec_error;
 use crate::options::Outcome;
 use crate::state::{End, Group, GroupId, Monitor, Name, Process};
-use crate::takeover::Takeover;
 use geryon_tracee::{Pid, kill};
 use std::time::{Duration, Instant};
 
@@ -38,9 +37,6 @@ impl Monitor {
             Some(g) => self.on_member_end(g, p.replica, tid, end),
             None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
-        }
-        if let Some(g) = p.group.filter(|_| p.guest.is_none()) {
-            self.left_common(g, p.replica);
         }
         if let Some((id, _)) = p.parent {
             self.fewer_children(id);
@@ -197,8 +193,7 @@ impl Monitor {
 
     /// Does a child of the group's new leader fetch the descriptors of the former one?
     fn has_heir(&self, g: &Group) -> bool {
-        let former = g.takeover.as_ref().map(Takeover::former_pid);
-        former.is_some() && self.groups.values().any(|g| g.heir_of == former)
+        g.takeover.as_ref().is_some_and(|t| self.has_heir_of(t))
     }
 
     /// A vfork's child has ended without exec.

@@ -59,6 +59,7 @@ impl Monitor {
         let gate = self.image.symbol("geryon_blocking_syscall");
         // MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, see the agent's log.
         tracee.remote_syscall(gate, libc::SYS_membarrier, [4, 0, 0, 0, 0, 0])?;
+        installer.note_timers()?;
         let id = self.next_group;
         self.next_group += 1;
         let mut group = Group::new(segment, self.replicas.len(), leader, areas);
@@ -123,8 +124,7 @@ impl Monitor {
     /// The group is complete: its members may go.
     fn open(&mut self, id: GroupId, group: Group) -> Result<()> {
         let members: Vec<(usize, Pid)> = group.living().collect();
-        let shared = &group.segment.header().shared;
-        shared.store(self.shared.bits(), Ordering::SeqCst);
+        self.tell_shared(&group);
         self.groups.insert(id, group);
         for (_, p) in members {
             self.arm(p);

@@ -5,7 +5,7 @@ use crate::code::{self, Target};
 use crate::maps::AddressSpace;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
-use geryon_abi::layout::{MAX_THREADS, object, rpc};
+use geryon_abi::layout::{MAX_THREADS, rpc};
 use geryon_tracee::{Pid, Regs, Stopped};
 
 /// The page with three calls of old programs, which the kernel emulates.
@@ -109,22 +109,21 @@ impl Monitor {
                 self.sleepers_are_outdated(regs.rdi);
                 0
             }
-            rpc::COMMONS => self.common(pid, regs.rdi)?,
-            rpc::SHARE if regs.rdi & object::SEGMENT != 0 => {
-                let id = regs.rdi & !object::SEGMENT;
-                self.share_segment(pid, id, regs.rsi, regs.rdx)
-            }
             rpc::SHARE => self.share(pid, regs.rdi, regs.rsi),
-            rpc::ATTACHED => Monitor::attached(pid, regs.rdi),
-            rpc::OBJECT => self.object_path(pid, regs.rdi, regs.rsi)?,
             rpc::SETTLED => {
-                self.settled(pid, regs.rdi);
+                self.settled(regs.rdi);
                 0
             }
             rpc::WROTE => {
                 self.wrote(pid, regs.rdi, regs.rsi, regs.rdx);
                 0
             }
+            rpc::COMPARE => {
+                self.compare_shared(pid, regs.rdi, regs.rsi, regs.rdx);
+                0
+            }
+            rpc::INHERITED => self.inherited(pid, regs.rdi, regs.rsi)?,
+            rpc::MAY_WRITE => self.may_write(pid, regs.rdi, regs.rsi),
             rpc::MESSAGE => {
                 self.on_message(pid, &regs);
                 0
@@ -141,7 +140,7 @@ impl Monitor {
             rpc::DELIVER_HERE => {
                 let info = self.memory(pid)?.words::<16>(regs.rsi)?;
                 answer(tracee, &mut regs, 0)?;
-                return self.inject(tid, pid, info);
+                return self.inject(tid, pid, info, None);
             }
             rpc::STARVES => {
                 self.interrupt_computation(pid, (regs.rdi as usize % MAX_THREADS) as u32);

@@ -42,6 +42,14 @@ impl Installer<'_> {
             }
             aux += 2;
         }
+        stack.get(aux + 1)?;
+        let mut vector = stack.words[end + 1..aux + 2].to_vec();
+        for entry in vector.as_chunks_mut::<2>().0 {
+            if entry[0] == AT_SYSINFO_EHDR {
+                entry[0] = AT_IGNORE;
+            }
+        }
+        self.tell_auxv(&vector);
         if !glibc {
             return Ok(());
         }

@@ -178,6 +178,8 @@ pub struct Crash {
     pub pos: u64,
     /// It waited in the agent.
     pub in_agent: bool,
+    /// The agent's own code has come to its end: the program has no part in it, and no handler for it.
+    pub broken: bool,
     /// Processor time of those that had not crashed.
     pub others_ticks: u64,
     /// When, or when one of them last did anything.

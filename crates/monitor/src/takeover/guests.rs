@@ -5,7 +5,6 @@
 //! the end of the log: its parent stands in the kernel until it is gone. So it is the child that prepares
 //! the process to lead, but for what only its parent can do (`geryon_abi::layout::owes`).
 
-use super::Takeover;
 use crate::state::{End, GroupId, Monitor, Name};
 use crate::{block_field, private_field};
 use anyhow::Result;
@@ -18,15 +17,6 @@ use std::time::{Duration, Instant};
 const LEAVING: Duration = Duration::from_secs(1);
 /// How often it is looked in any case.
 const LOOK: Duration = Duration::from_millis(1);
-
-impl Takeover {
-    /// The process whose descriptors the successor is to have, or its vfork's child on this slot. (One
-    /// that was killed before it had said who it is has its parent's.)
-    pub(super) fn predecessor(&self, guest: Option<u64>) -> Pid {
-        let same = self.guests.iter().find(|(slot, _)| Some(*slot) == guest);
-        same.map_or(self.pid, |(_, pid)| *pid)
-    }
-}
 
 impl Monitor {
     /// Vforks' children of a replica, by group: on which slots.

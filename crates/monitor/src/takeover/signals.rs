@@ -1,9 +1,11 @@
 //! Signals that waited in the kernel for a leader's process when it was lost, because they were blocked
-//! or because it was killed before it could take them: its successor's process has them from then on.
+//! or because it was killed before it could take them: its successor's process has them from then on. (Not
+//! what an instruction of a thread has raised, which was killed before it could be told: there is nothing to
+//! tell the successor, which executes that instruction itself, if it is the program's.)
 
 use super::Takeover;
 use crate::block_field;
-use crate::signals::{is_sent, with_sender};
+use crate::signals::{is_fault, is_sent, with_sender};
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::block_address;
@@ -17,7 +19,7 @@ const MANY: usize = 256;
 pub(super) struct Waiting {
     /// For the thread on this slot only.
     slot: Option<u32>,
-    info: Siginfo,
+    pub(super) info: Siginfo,
 }
 
 fn signal_of(info: &Siginfo) -> i32 {
@@ -93,7 +95,10 @@ impl Monitor {
         let killed_with_it =
             |i: &Siginfo| signal_of(i) == libc::SIGCHLD && self.deposed.contains(&sender_of(i));
         found.retain(|w| {
-            !matches!(signal_of(&w.info), libc::SIGKILL | libc::SIGSTOP) && !killed_with_it(&w.info)
+            let signal = signal_of(&w.info);
+            !matches!(signal, libc::SIGKILL | libc::SIGSTOP)
+                && !killed_with_it(&w.info)
+                && !is_fault(signal, &w.info)
         });
         if let Some(p) = self.processes.get_mut(&t.pid) {
             for w in &mut found {

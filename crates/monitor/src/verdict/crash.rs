@@ -8,7 +8,7 @@ use crate::journal::Event;
 use crate::report::words::signal_name;
 use crate::state::{Crash, GroupId, Monitor};
 use anyhow::Result;
-use geryon_abi::layout::{AGENT_BASE, MAX_THREADS, PRIVATE_BASE, block_address, wait};
+use geryon_abi::layout::{MAX_THREADS, block_address, wait};
 use geryon_tracee::{Pid, Stopped, core_of, kill};
 use geryon_vote::is_majority;
 use std::fmt::Write as _;
@@ -79,10 +79,7 @@ impl Monitor {
         let pid = self.threads.get(&crash.tid).map_or(0, |t| t.pid);
         let at = self.position(pid, crash.slot);
         let pos = at.as_ref().map_or(u64::MAX, |p| p.pos);
-        // The agent's own code has no illegal instruction but where it says that something is broken.
-        let gave_up =
-            crash.signal == libc::SIGILL && (AGENT_BASE..PRIVATE_BASE).contains(&crash.pc);
-        crash.in_agent = gave_up || at.is_some_and(|p| p.waiting != wait::NONE);
+        crash.in_agent = crash.broken || at.is_some_and(|p| p.waiting != wait::NONE);
         if let Some(g) = self.groups.get_mut(&id) {
             // What the leader has not published nobody can wait for.
             let head = g
@@ -150,6 +147,13 @@ impl Monitor {
         }
         match votes.decide(expired) {
             Decision::Wait => {}
+            Decision::Program if first.broken => {
+                let place = self.place(first.tid, first.pc);
+                let signal = signal_name(first.signal);
+                self.give_up(&format!(
+                    "stopped: {signal} at {place} in the agent, and no other replica is left that could go on"
+                ));
+            }
             Decision::Program => return self.end_alike(id),
             Decision::Crashed => self.crashed_alone(id, &first),
             Decision::Others => {

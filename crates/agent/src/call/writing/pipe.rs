@@ -20,8 +20,12 @@ impl Pipe {
         const F_GETFL: u64 = 3;
         const F_GETPIPE_SZ: u64 = 1032;
         const O_NONBLOCK: i64 = 0o4000;
+        const O_ACCMODE: i64 = 3;
         let bytes = real(FCNTL, [fd, F_GETPIPE_SZ, 0, 0, 0, 0]);
-        let sleeps = bytes > 0 && real(FCNTL, [fd, F_GETFL, 0, 0, 0, 0]) & O_NONBLOCK == 0;
+        // (Who writes to the end that is read from does not sleep either.)
+        let sleeps = bytes > 0
+            && matches!(real(FCNTL, [fd, F_GETFL, 0, 0, 0, 0]), flags
+                if flags & O_NONBLOCK == 0 && flags & O_ACCMODE != 0);
         sleeps.then_some(Pipe {
             fd,
             bytes: bytes as u64,

@@ -1,0 +1,76 @@
+//! Who has what the kernel keeps for the program's process: its descriptors, its working directory, its
+//! root and its umask. Who is to lead fetches them first, and may be lost before it has: then its own
+//! successor has them from where it would have had them.
+
+use super::Takeover;
+use super::stage::Stage;
+use crate::{block_field, private_field};
+use geryon_abi::layout::{block_address, owes, promotion, vforked};
+use geryon_tracee::{Pid, RemoteMemory};
+
+/// The processes that have them.
+#[derive(Clone, Debug)]
+pub(super) struct Holders {
+    pub(super) process: Pid,
+    /// Its vforks' children, by slot.
+    pub(super) guests: Vec<(u64, Pid)>,
+}
+
+impl Takeover {
+    /// A process that was asked to lead is lost: has it, and have its vforks' children, fetched them? (The
+    /// log's header names another leader already. One that has not by now may still do so, but it cannot
+    /// make a call with them any more.)
+    pub(super) fn hold(&mut self, before: &Takeover) {
+        if before.stage != Stage::Asked {
+            self.holders = before.holders.clone();
+            return;
+        }
+        let Some(memory) = self.memories.first() else {
+            // It is gone, and nothing can be fetched from it.
+            self.holders = before.holders.clone();
+            return;
+        };
+        if !has_fetched(memory) {
+            self.holders.process = before.holders.process;
+        }
+        for (slot, guest) in &mut self.holders.guests {
+            if is_naked(memory, *slot) {
+                *guest = before.predecessor(Some(*slot));
+            }
+        }
+    }
+
+    /// The lost process leads from its birth on, and was fetching them from this one.
+    pub(super) fn was_heir_of(&mut self, holder: Pid) {
+        self.holders.process = holder;
+    }
+
+    /// The process whose descriptors the successor is to have, or its vfork's child on this slot. (One
+    /// that was killed before it had said who it is has its parent's.)
+    pub(crate) fn predecessor(&self, guest: Option<u64>) -> Pid {
+        let guests = &self.holders.guests;
+        let same = guests.iter().find(|(slot, _)| Some(*slot) == guest);
+        same.map_or(self.holders.process, |(_, pid)| *pid)
+    }
+
+    /// Are this process's descriptors kept until the takeover is over?
+    pub(crate) fn keeps(&self, pid: Pid) -> bool {
+        self.pid == pid || self.formers.contains(&pid)
+    }
+}
+
+fn word32(memory: &RemoteMemory, at: u64) -> Option<u32> {
+    let mut bytes = [0; 4];
+    memory.read(at, &mut bytes).ok()?;
+    Some(u32::from_le_bytes(bytes))
+}
+
+fn has_fetched(memory: &RemoteMemory) -> bool {
+    word32(memory, private_field!(promotion)) == Some(promotion::DONE)
+        && word32(memory, private_field!(owes)) == Some(owes::NOTHING)
+}
+
+fn is_naked(memory: &RemoteMemory, slot: u64) -> bool {
+    let at = block_address(slot as usize) + block_field!(vforked);
+    word32(memory, at) == Some(vforked::NAKED)
+}
