@@ -1,7 +1,8 @@
 // build:
+// refused: mmap
 // deterministic
 // Proves: a writable shared file mapping reaches the file (once), and is seen
-// by read and by a forked child.
+// by read; that a forked child stores to it is refused by name.
 #include "guest.h"
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -12,12 +12,12 @@ mod ranges;
 
 use crate::gate::{real, rpc};
 use crate::passage::Passage;
-use crate::state::{block_at, header, leads, private};
+use crate::state::{block, block_at, header, leads, private};
 use crate::undo::{is_file, offset_of};
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::object::{self, compare};
-use geryon_abi::layout::{MAX_THREADS, enclosed, rpc as number};
+use geryon_abi::layout::{MAX_THREADS, enclosed, rpc as number, vforked};
 use geryon_abi::table::content::{self, Place};
 use ranges::RANGES;
 
@@ -104,7 +104,8 @@ fn ask_to_compare(start: u64, len: u64, how: u64) {
     let p = private();
     // In serial order the others stand still, but for those whose turn was taken away.
     let robbed = |slot| block_at(slot).robbed.load(Ordering::SeqCst) != 0;
-    let stand = crate::serial::active() && !(0..MAX_THREADS).any(robbed);
+    let takes_turns = p.serial != 0 && block().vforked == vforked::NOT;
+    let stand = takes_turns && !(0..MAX_THREADS).any(robbed);
     let alone = if p.multi.get() == 0 || stand {
         compare::ALONE
     } else {

@@ -80,7 +80,7 @@ impl Monitor {
 
     fn refuse_mapping(&mut self, why: &str) -> i64 {
         self.say(&format!(
-            "mmap with MAP_SHARED of a file opened for writing is refused with ENODEV: {why}"
+            "mmap is refused (MAP_SHARED, a file open for writing: ENODEV): {why}"
         ));
         -i64::from(libc::ENODEV)
     }
@@ -362,7 +362,7 @@ impl Monitor {
             return false;
         }
         self.give_up(
-            "stopped: a forked process of the program stores to a file that its parent has mapped (mmap) to \
+            "mmap is refused, and the run stopped: a forked process of the program stores to a file that its parent has mapped (mmap) to \
              be shared and writable: in which order several processes come to it is not repeated; run this \
              program without Geryon, or with -n 1",
         );
@@ -375,7 +375,7 @@ impl Monitor {
         let of = self.shared_of(pid);
         if of.iter().any(|m| m.start < end && start < m.start + m.len) {
             self.say(
-                "mprotect with PROT_WRITE is refused with EACCES: a forked process may not change a file \
+                "mprotect is refused (PROT_WRITE: EACCES): a forked process may not change a file \
                  that its parent has mapped to be shared and writable",
             );
             return -i64::from(libc::EACCES);
@@ -383,14 +383,28 @@ impl Monitor {
         0
     }
 
-    /// A leader is lost: is there anything that only it has mapped? Then nobody can lead in its place.
-    pub(crate) fn shares_files(&mut self) -> bool {
+    /// A leader is lost. If only it has mapped a file, nobody can lead in its place, and the run is over.
+    pub(crate) fn ends_for_shared_files(&mut self) -> bool {
         // (Of one that is gone nobody knows any more what it has mapped.)
         self.shared.objects.retain(|o| {
             let of = mapped(o.owner);
             of.is_empty() || of.iter().any(|m| m.inode == o.identity.1)
         });
-        !self.shared.is_empty()
+        let names: Vec<&str> = self
+            .shared
+            .objects
+            .iter()
+            .map(|o| o.name.as_str())
+            .collect();
+        if names.is_empty() {
+            return false;
+        }
+        let names = names.join(", ");
+        self.give_up(&format!(
+            "stopped: the lost leader has mapped files (mmap) to be shared and writable, and nobody can lead \
+             in its place, as what it has stored is in them already: {names}; run the program again"
+        ));
+        true
     }
 }
 

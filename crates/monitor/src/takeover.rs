@@ -110,15 +110,9 @@ impl Monitor {
         // They may stand behind what is cut off.
         self.end_sleepers();
         self.let_guests_leave(replica);
-        if self.is_dropped(replica) {
-            // What they had to say was that it is lost.
+        if self.is_dropped(replica) || self.ends_for_shared_files() {
+            // What they had to say was that it is lost. (Or nobody can lead in its place.)
             return;
-        }
-        if self.shares_files() {
-            return self.give_up(
-                "stopped: the lost leader has mapped a file (mmap) to be shared and writable, and nobody can \
-                 lead in its place: what it has stored is in the file already; run the program again",
-            );
         }
         let Some(successor) = self.successor(replica) else {
             return self.give_up("stopped: nobody is left who could lead");

@@ -56,5 +56,5 @@ int main(void) {
   CHECK(!munmap(d, 4 * N) && !munmap(b, 4096) && !close(fd));
   uint64_t h = guest_hash(7, p, N);
   printf("%llx\n", (unsigned long long)h);
-  guest_ok("shm_file_two_maps");
+  guest_ok("shared_two_maps");
 }
