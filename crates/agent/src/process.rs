@@ -335,9 +335,7 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         return finish_for_good(b, frame, row, next);
     }
     await_file_maps();
-    if b.vforked == vforked::NOT {
-        crate::shared::leaves(false);
-    }
+    crate::shared::leaves(false);
     point!(ExecConfirmed);
     if b.vforked != vforked::NOT {
         // As soon as it has another program its slot may be another child's.

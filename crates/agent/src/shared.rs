@@ -94,7 +94,9 @@ pub fn confirmed(nr: u16, args: &[u64; 6]) {
 
 /// Leader: all are about to end, or to execute another program.
 pub fn leaves(ends: bool) {
-    if RANGES.touch(0, u64::MAX) && private().replicas > 1 {
+    // (A vfork's child leaves its parent's memory as it is.)
+    let owns = block().vforked == vforked::NOT && RANGES.touch(0, u64::MAX);
+    if owns && private().replicas > 1 {
         let how = if ends { compare::LEAVES } else { 0 };
         ask_to_compare(0, u64::MAX, how);
     }

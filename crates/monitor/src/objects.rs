@@ -211,11 +211,17 @@ pub struct Mapped {
     pub is_object: bool,
 }
 
-/// All that a process maps of files.
-pub fn mapped(pid: Pid) -> Vec<Mapped> {
-    let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+/// All that a process maps of files: nothing once it is gone.
+///
+/// # Errors
+/// When it may not be known.
+pub fn mapped(pid: Pid) -> std::io::Result<Vec<Mapped>> {
+    let text = match std::fs::read(format!("/proc/{pid}/maps")) {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => Vec::new(),
+        read => read?,
+    };
     let text = String::from_utf8_lossy(&text);
-    text.lines().filter_map(line_of_maps).collect()
+    Ok(text.lines().filter_map(line_of_maps).collect())
 }
 
 fn line_of_maps(line: &str) -> Option<Mapped> {

@@ -109,7 +109,8 @@ impl Monitor {
     fn is_anothers(&mut self, pid: Pid, identity: Identity) -> Option<String> {
         let o = self.shared.find(identity)?;
         let owner = o.owner;
-        let is_mapped = owner != pid && mapped(owner).iter().any(|m| m.inode == identity.1);
+        let maps = |m: Vec<Mapped>| m.iter().any(|m| m.inode == identity.1);
+        let is_mapped = owner != pid && mapped(owner).map_or(true, maps);
         is_mapped.then(|| {
             format!(
                 "process {owner} of the program maps the same file, and the order in which several \
@@ -177,8 +178,9 @@ impl Monitor {
             None => true,
         };
         let leading = self.processes.iter().filter(|(_, p)| leads(p));
-        let inodes = leading.flat_map(|(pid, _)| mapped(*pid));
-        let inodes: HashSet<u64> = inodes.map(|m| m.inode).collect();
+        let Ok(inodes) = inodes_of(leading.map(|(pid, _)| *pid)) else {
+            return;
+        };
         let processes = &self.processes;
         self.shared.objects.retain(|o| {
             let promised = o.promised > 0 && processes.contains_key(&o.owner);
@@ -251,11 +253,10 @@ impl Monitor {
         }
         if how & compare::LEAVES != 0 {
             // Who has inherited one sees it still.
-            let stays = self.processes.iter().filter(|(p, _)| **p != pid);
-            let stays: HashSet<u64> = stays
-                .flat_map(|(p, _)| mapped(*p))
-                .map(|m| m.inode)
-                .collect();
+            let others = self.processes.keys().filter(|p| **p != pid);
+            let Ok(stays) = inodes_of(others.copied()) else {
+                return;
+            };
             let objects = &mut self.shared.objects;
             objects.retain(|o| o.owner != pid || stays.contains(&o.identity.1));
             for o in objects.iter_mut().filter(|o| o.owner == pid) {
@@ -280,7 +281,14 @@ impl Monitor {
         let others: Vec<(usize, Pid)> = g.living().filter(|(r, _)| *r != leader).collect();
         let end = start.saturating_add(len);
         let touched = |m: &&Mapped| m.start < end && start < m.start + m.len;
-        let all = mapped(pid);
+        let all = match mapped(pid) {
+            Ok(all) => all,
+            Err(e) => {
+                return self.give_up(&format!(
+                    "stopped: what process {pid} maps to be shared and writable cannot be compared: {e}"
+                ));
+            }
+        };
         for m in all.iter().filter(touched) {
             let found = self.shared.objects.iter();
             let found = found.filter(|o| o.owner == pid && o.identity.1 == m.inode);
@@ -315,7 +323,7 @@ impl Monitor {
     /// What a forked child has inherited and may store to, see `rpc::INHERITED`: addresses and lengths, as
     /// many as there is room for.
     pub(crate) fn inherited(&mut self, pid: Pid, to: u64, room: u64) -> Result<i64> {
-        let found = self.shared_of(pid);
+        let found = self.shared_of(pid)?;
         let found = found.iter().filter(|m| m.is_writable);
         let found: Vec<[u64; 2]> = found.map(|m| [m.start, m.len]).collect();
         let memory = self.memory(pid)?;
@@ -329,12 +337,13 @@ impl Monitor {
     }
 
     /// What a process maps of objects, or of their files.
-    fn shared_of(&self, pid: Pid) -> Vec<Mapped> {
+    fn shared_of(&self, pid: Pid) -> Result<Vec<Mapped>> {
         let is_one = |m: &Mapped| {
             let mut objects = self.shared.objects.iter();
             m.is_shared && (m.is_object || objects.any(|o| o.identity.1 == m.inode))
         };
-        mapped(pid).into_iter().filter(is_one).collect()
+        let all = mapped(pid).context("what a forked process has inherited is not known")?;
+        Ok(all.into_iter().filter(is_one).collect())
     }
 
     /// Has a process touched what it has inherited and must not change? Then the run is over.
@@ -349,7 +358,7 @@ impl Monitor {
             return false;
         }
         let at = info[2];
-        let of = self.shared_of(pid);
+        let of = self.shared_of(pid).unwrap_or_default();
         if !of
             .iter()
             .any(|m| !m.is_writable && (m.start..m.start + m.len).contains(&at))
@@ -372,7 +381,9 @@ impl Monitor {
     /// May it make this writable, see `rpc::INHERITED`? Not what it has inherited.
     pub(crate) fn may_write(&mut self, pid: Pid, start: u64, len: u64) -> i64 {
         let end = start.saturating_add(len);
-        let of = self.shared_of(pid);
+        let Ok(of) = self.shared_of(pid) else {
+            return -i64::from(libc::EACCES);
+        };
         if of.iter().any(|m| m.start < end && start < m.start + m.len) {
             self.say(
                 "mprotect is refused (PROT_WRITE: EACCES): a forked process may not change a file \
@@ -387,8 +398,8 @@ impl Monitor {
     pub(crate) fn ends_for_shared_files(&mut self) -> bool {
         // (Of one that is gone nobody knows any more what it has mapped.)
         self.shared.objects.retain(|o| {
-            let of = mapped(o.owner);
-            of.is_empty() || of.iter().any(|m| m.inode == o.identity.1)
+            let maps = |m: Vec<Mapped>| m.is_empty() || m.iter().any(|m| m.inode == o.identity.1);
+            mapped(o.owner).map_or(true, maps)
         });
         let names: Vec<&str> = self
             .shared
@@ -406,6 +417,15 @@ impl Monitor {
         ));
         true
     }
+}
+
+/// The inodes of all that these processes map.
+fn inodes_of(pids: impl Iterator<Item = Pid>) -> std::io::Result<HashSet<u64>> {
+    let mut inodes = HashSet::new();
+    for pid in pids {
+        inodes.extend(mapped(pid)?.iter().map(|m| m.inode));
+    }
+    Ok(inodes)
 }
 
 /// Has each replica's process one thread that lives? Those that the leader has seen end are about to end in
