@@ -62,7 +62,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     } else {
         follow(b, frame, row, digest)
     };
-    let (result, of_object) = followed.unwrap_or_else(|| {
+    let result = followed.unwrap_or_else(|| {
         if !agreed {
             raise::lead_signal_before(b, frame);
         }
@@ -73,16 +73,11 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     if is_private && !failed(result) && args[2] & PROT_EXEC != 0 {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
-    if !failed(result) {
-        let is_one = of_object && shared::is_shared(args[3]);
-        shared::changed(nr, &args, result as u64, is_one);
-    }
     crate::access::mappings_change();
     frame.rax = result as u64;
 }
 
-/// The result, and whether followers map an object of their own.
-fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
+fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     if !leads() {
         broken();
     }
@@ -123,6 +118,9 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
     }
     publish(b);
     point!(MemoryUnticked);
+    if !failed(result) {
+        shared::changed(nr, &args, result as u64, object > 0);
+    }
     MEMORY.tick();
     MEMORY.leave();
     if object > 0 {
@@ -130,7 +128,7 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, bool) {
         await_file_maps();
         rpc(number::SETTLED, object as u64, 0, 0);
     }
-    (result, object > 0)
+    result
 }
 
 /// What the gate has noted of the call just made.
@@ -142,7 +140,7 @@ fn noted(b: Here) -> i64 {
 }
 
 /// None when this replica leads by now.
-fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(i64, bool)> {
+fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
     let args = frame.args();
     let nr = row.nr as u64;
     loop {
@@ -188,9 +186,12 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(i64, bo
             b.publishing.store(0, Ordering::SeqCst);
             crate::wait::wake_at(done as *const _ as u64, true);
         }
+        if !failed(result) {
+            shared::changed(nr, &args, result as u64, object != 0);
+        }
         point!(MemoryRepeated);
         MEMORY.turn_done(tick);
-        return Some((result, object != 0));
+        return Some(result);
     }
 }
 

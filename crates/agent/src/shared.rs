@@ -69,18 +69,21 @@ pub fn agreed(nr: u64, args: &[u64; 6]) {
     }
 }
 
-/// All: a call has changed what is mapped; `of_object`: it has mapped one.
+/// All, in the section in which what is mapped is changed: a call has done that; `of_object`: it has mapped
+/// one.
 pub fn changed(nr: u64, args: &[u64; 6], result: u64, of_object: bool) {
-    let moved = match gives_up(nr, args) {
-        Some((start, len)) => {
-            RANGES.remove(start, len);
-            nr == NR_MREMAP
+    let given_up = gives_up(nr, args);
+    if let Some((start, len)) = given_up {
+        RANGES.remove(start, len);
+        if leads() && private().replicas > 1 {
+            rpc(number::UNMAPPED, 0, 0, 0);
         }
-        None => false,
-    };
-    if of_object || moved {
-        let len = if moved { args[2] } else { args[1] };
-        RANGES.add(result, len);
+    }
+    let moved = given_up.is_some() && nr == NR_MREMAP;
+    if moved {
+        RANGES.add(result, args[2]);
+    } else if of_object && is_shared(args[3]) {
+        RANGES.add(result, args[1]);
     }
 }
 

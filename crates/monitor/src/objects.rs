@@ -34,13 +34,24 @@ pub struct Object {
     copies: Vec<Option<File>>,
 }
 
+/// A file that is mapped to be shared and read only, itself, by all replicas.
+pub struct Plain {
+    /// Which file it is.
+    pub identity: Identity,
+    /// A leader's process that maps it.
+    pub by: Pid,
+    /// Nobody else gets its inode.
+    #[allow(dead_code)] // it is there to be open
+    pub file: File,
+}
+
 /// All of them.
 #[derive(Default)]
 pub struct Shared {
     /// Those that are mapped, as far as anybody has looked.
     pub objects: Vec<Object>,
-    /// Files that are mapped to be shared and read only, themselves, by all replicas.
-    pub plain: Vec<(Identity, File)>,
+    /// See [`Plain`].
+    pub plain: Vec<Plain>,
     /// Bits of the inodes of all objects that were ever made (`geryon_abi::layout::object::bit`).
     pub bits: u64,
     last: u32,

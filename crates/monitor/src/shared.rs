@@ -6,7 +6,7 @@
 //! program's own stores keep file and objects alike. What is written by calls is copied from the file, right
 //! behind the call, before anybody has been told of its end. Before a mapping goes away, they are compared.
 
-use crate::objects::{Identity, Mapped, Object, mapped};
+use crate::objects::{Identity, Mapped, Object, Plain, mapped};
 use crate::options::Verify;
 use crate::state::Monitor;
 use anyhow::{Context, Result};
@@ -19,6 +19,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// The owner of what is inherited only.
+const NOBODY: Pid = 0;
 /// A replica is being made: ask again.
 const LATER: i64 = -(libc::EAGAIN as i64);
 
@@ -46,13 +48,13 @@ impl Monitor {
             return self
                 .refuse_mapping("only regular files can be mapped to be shared and writable");
         }
-        self.sweep();
+        self.sweep(pid);
         if self.shared.find(identity).is_none() {
             if !is_shared {
                 return 0;
             }
             if !is_writable {
-                return self.share_plain(identity, &path);
+                return self.share_plain(pid, identity, &path);
             }
             if let Some(why) = self.cannot_share(identity) {
                 return self.refuse_mapping(why);
@@ -96,7 +98,7 @@ impl Monitor {
                 "with --checkpoint copies that sleep would need the file as it was; leave --checkpoint out",
             );
         }
-        if self.shared.plain.iter().any(|(i, _)| *i == identity) {
+        if self.shared.plain.iter().any(|p| p.identity == identity) {
             return Some(
                 "the same file is mapped to be read only already, by a descriptor that cannot write; \
                  open it for reading and writing there, too",
@@ -109,8 +111,7 @@ impl Monitor {
     fn is_anothers(&mut self, pid: Pid, identity: Identity) -> Option<String> {
         let o = self.shared.find(identity)?;
         let owner = o.owner;
-        let maps = |m: Vec<Mapped>| m.iter().any(|m| m.inode == identity.1);
-        let is_mapped = owner != pid && mapped(owner).map_or(true, maps);
+        let is_mapped = owner != pid && self.processes.contains_key(&owner);
         is_mapped.then(|| {
             format!(
                 "process {owner} of the program maps the same file, and the order in which several \
@@ -120,10 +121,12 @@ impl Monitor {
     }
 
     /// A mapping that nobody can make writable: all replicas see the file.
-    fn share_plain(&mut self, identity: Identity, path: &str) -> i64 {
-        let known = self.shared.plain.iter().any(|(i, _)| *i == identity);
-        if !known && let Ok(file) = File::open(path) {
-            self.shared.plain.push((identity, file));
+    fn share_plain(&mut self, by: Pid, identity: Identity, path: &str) -> i64 {
+        let is_it = |p: &Plain| p.identity == identity && p.by == by;
+        if !self.shared.plain.iter().any(is_it)
+            && let Ok(file) = File::open(path)
+        {
+            self.shared.plain.push(Plain { identity, by, file });
         }
         0
     }
@@ -166,10 +169,34 @@ impl Monitor {
         shared.store(self.shared.bits, Ordering::SeqCst);
     }
 
-    /// Forget what no process of the leading replica maps any more (a file that is mapped again is copied
-    /// again: others may have written to it meanwhile).
-    pub(crate) fn sweep(&mut self) {
+    /// A leader's process stands where it maps or unmaps something, and none of its threads does meanwhile
+    /// (while they do, a list of mappings may lack one that moves): forget what it does not map any more. A
+    /// file that is mapped again is copied again: others may have written to it meanwhile.
+    pub(crate) fn sweep(&mut self, pid: Pid) {
         if self.shared.is_empty() && self.shared.plain.is_empty() {
+            return;
+        }
+        let Ok(own) = inodes_of([pid].into_iter()) else {
+            return;
+        };
+        let processes = &self.processes;
+        let plain = &mut self.shared.plain;
+        plain.retain(|p| match p.by == pid {
+            true => own.contains(&p.identity.1),
+            false => processes.contains_key(&p.by),
+        });
+        let gone = |o: &Object| match o.owner == pid {
+            true => o.promised == 0 && !own.contains(&o.identity.1),
+            false => !processes.contains_key(&o.owner),
+        };
+        let gone = self.shared.objects.iter().filter(|o| gone(o));
+        let gone = gone.map(|o| o.number).collect();
+        self.forget(gone);
+    }
+
+    /// Their owners do not map these objects any more; who has inherited one may see it still.
+    fn forget(&mut self, gone: Vec<u32>) {
+        if gone.is_empty() {
             return;
         }
         let leads = |p: &crate::state::Process| match p.group {
@@ -181,12 +208,19 @@ impl Monitor {
         let Ok(inodes) = inodes_of(leading.map(|(pid, _)| *pid)) else {
             return;
         };
-        let processes = &self.processes;
-        self.shared.objects.retain(|o| {
-            let promised = o.promised > 0 && processes.contains_key(&o.owner);
-            promised || inodes.contains(&o.identity.1)
-        });
-        self.shared.plain.retain(|(i, _)| inodes.contains(&i.1));
+        let objects = &mut self.shared.objects;
+        objects.retain(|o| !gone.contains(&o.number) || inodes.contains(&o.identity.1));
+        for o in objects.iter_mut().filter(|o| gone.contains(&o.number)) {
+            o.owner = NOBODY;
+        }
+    }
+
+    /// The process ends, or has another program by now.
+    pub(crate) fn leaves_shared(&mut self, pid: Pid) {
+        let own = self.shared.objects.iter().filter(|o| o.owner == pid);
+        let own = own.map(|o| o.number).collect();
+        self.shared.plain.retain(|p| p.by != pid);
+        self.forget(own);
     }
 
     /// A replica's own, for a follower that is about to map it (see `enclosed::OBJECTS`).
@@ -212,17 +246,17 @@ impl Monitor {
 
     /// A leader has changed a file by a call, see `rpc::WROTE`.
     pub(crate) fn wrote(&mut self, pid: Pid, fd: u64, at: u64, len: u64) {
-        self.sweep();
         let path = format!("/proc/{pid}/fd/{fd}");
         let identity = std::fs::metadata(&path).map(|m| (m.dev(), m.ino())).ok();
         // What is appended to a file is not where the call says.
         let appends = flags_of(pid, fd).is_some_and(|f| f & libc::O_APPEND != 0);
         let (at, len) = if appends { (0, u64::MAX) } else { (at, len) };
         let mut wrong = None;
+        let processes = &self.processes;
         for o in &self.shared.objects {
             let is_it = identity == Some(o.identity);
             let done = o.is_as_long().and_then(|is_as_long| {
-                if o.owner != pid && (is_it || !is_as_long) {
+                if o.owner != pid && processes.contains_key(&o.owner) && (is_it || !is_as_long) {
                     wrong = Some(format!(
                         "stopped: process {pid} of the program has written to {}, which process {} maps \
                          to be shared and writable: in which order they come to it is not repeated",
@@ -252,16 +286,7 @@ impl Monitor {
             self.compare_objects(pid, start, len);
         }
         if how & compare::LEAVES != 0 {
-            // Who has inherited one sees it still.
-            let others = self.processes.keys().filter(|p| **p != pid);
-            let Ok(stays) = inodes_of(others.copied()) else {
-                return;
-            };
-            let objects = &mut self.shared.objects;
-            objects.retain(|o| o.owner != pid || stays.contains(&o.identity.1));
-            for o in objects.iter_mut().filter(|o| o.owner == pid) {
-                o.owner = 0;
-            }
+            self.leaves_shared(pid);
         }
     }
 
@@ -396,11 +421,6 @@ impl Monitor {
 
     /// A leader is lost. If only it has mapped a file, nobody can lead in its place, and the run is over.
     pub(crate) fn ends_for_shared_files(&mut self) -> bool {
-        // (Of one that is gone nobody knows any more what it has mapped.)
-        self.shared.objects.retain(|o| {
-            let maps = |m: Vec<Mapped>| m.is_empty() || m.iter().any(|m| m.inode == o.identity.1);
-            mapped(o.owner).map_or(true, maps)
-        });
         let names: Vec<&str> = self
             .shared
             .objects

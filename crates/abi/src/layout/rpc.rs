@@ -68,10 +68,12 @@ pub const WROTE: u64 = BASE + 26;
 /// All replicas have come to a call of the leader that gives up or synchronises what it maps of objects:
 /// (first address, how many bytes, see [`super::object::compare`]).
 pub const COMPARE: u64 = BASE + 27;
+/// The leader has unmapped or moved what it had mapped of objects; no other thread does meanwhile.
+pub const UNMAPPED: u64 = BASE + 30;
 /// A forked child asks what it may store to of its parent's objects: (where to, how many pairs of an address
 /// and a length there is room for); answers how many there are.
 pub const INHERITED: u64 = BASE + 28;
 /// It is about to make memory writable: (address, length); answers 0 or an errno.
 pub const MAY_WRITE: u64 = BASE + 29;
 /// One past the last.
-pub const END: u64 = BASE + 30;
+pub const END: u64 = BASE + 31;

@@ -3,12 +3,14 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Known at one moment; if there are more, all memory counts as such.
-const ROOM: usize = 64;
+const ROOM: usize = 512;
 
 /// First addresses and those behind the last byte; 0 and 0 where there is none.
 pub struct Ranges {
     starts: [AtomicU64; ROOM],
     ends: [AtomicU64; ROOM],
+    /// So many places were ever taken.
+    used: AtomicU64,
     /// How many did not find room.
     beyond: AtomicU64,
 }
@@ -30,22 +32,27 @@ impl Ranges {
         Ranges {
             starts: [const { AtomicU64::new(0) }; ROOM],
             ends: [const { AtomicU64::new(0) }; ROOM],
+            used: AtomicU64::new(0),
             beyond: AtomicU64::new(0),
         }
     }
 
     fn all(&self) -> impl Iterator<Item = (&AtomicU64, &AtomicU64)> {
-        self.starts.iter().zip(&self.ends)
+        let used = self.used.load(Ordering::SeqCst) as usize;
+        self.starts.iter().zip(&self.ends).take(used)
     }
 
     /// An object is mapped there.
     pub fn add(&self, start: u64, len: u64) {
-        let place = self.all().find(|(s, _)| {
+        let free = self.starts.iter().position(|s| {
             s.compare_exchange(0, start, Ordering::SeqCst, Ordering::SeqCst)
                 .is_ok()
         });
-        match place {
-            Some((_, end)) => end.store(end_of(start, len), Ordering::SeqCst),
+        match free {
+            Some(at) => {
+                self.ends[at].store(end_of(start, len), Ordering::SeqCst);
+                self.used.fetch_max(at as u64 + 1, Ordering::SeqCst);
+            }
             None => _ = self.beyond.fetch_add(1, Ordering::SeqCst),
         }
     }

@@ -122,6 +122,10 @@ impl Monitor {
                 self.compare_shared(pid, regs.rdi, regs.rsi, regs.rdx);
                 0
             }
+            rpc::UNMAPPED => {
+                self.sweep(pid);
+                0
+            }
             rpc::INHERITED => self.inherited(pid, regs.rdi, regs.rsi)?,
             rpc::MAY_WRITE => self.may_write(pid, regs.rdi, regs.rsi),
             rpc::MESSAGE => {
