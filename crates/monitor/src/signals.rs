@@ -151,6 +151,12 @@ pub(crate) fn is_fault(signal: i32, info: &[u64; 16]) -> bool {
     ) && code > 0
 }
 
+/// Is it the trap of an `int3`?
+pub(crate) fn is_trap(info: &[u64; 16]) -> bool {
+    const SI_KERNEL: i32 = 0x80;
+    info[0] as i32 == libc::SIGTRAP && info[1] as i32 == SI_KERNEL
+}
+
 /// Where the mask is in the kernel's `struct ucontext`.
 const UC_SIGMASK: u64 = 296;
 
@@ -208,6 +214,12 @@ impl Monitor {
             // Not replicated yet: as it would be natively.
             return Ok(tracee.resume(signal)?);
         };
+        if thread.trap_left && is_trap(&info) {
+            if let Some(t) = self.threads.get_mut(&tid) {
+                t.trap_left = false;
+            }
+            return Ok(tracee.resume(0)?);
+        }
         if signal == libc::SIGTRAP && self.on_converging_breakpoint(tid, &info)? {
             return Ok(());
         }

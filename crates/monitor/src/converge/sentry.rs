@@ -6,10 +6,11 @@ use crate::code::{SENTRY_BYTES, sentry_pages};
 use crate::maps::AddressSpace;
 use crate::meeting::{LOOK, Meeting, Part, Posted};
 use crate::setup::map_area;
+use crate::signals::is_trap;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
 use geryon_patch::{Expected, INSTRUCTION_MAX, sentry, sentry_flags, sentry_len, sentry_site};
-use geryon_tracee::{Pid, Regs, Stop, Stopped, await_report, poll_for};
+use geryon_tracee::{Pid, Queue, Regs, Stop, Stopped, await_report, poll_for};
 use std::time::{Duration, Instant};
 
 /// The next instruction at which one can stand is not farther away.
@@ -175,6 +176,13 @@ impl Monitor {
             }
         }
         let regs = self.regs_of_runner(m)?;
+        // Halted before it could report that it has come to the sentry's end: it would do so from elsewhere.
+        let queued = thread.queued(Queue::Thread).unwrap_or_default();
+        if queued.iter().any(is_trap)
+            && let Some(t) = self.threads.get_mut(&part.tid)
+        {
+            t.trap_left = true;
+        }
         thread.set_regs(&regs)?;
         if let Some(posted) = m.posted.take() {
             self.memory(part.pid)?.write(posted.site, &posted.old)?;

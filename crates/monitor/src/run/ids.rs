@@ -59,7 +59,7 @@ impl Monitor {
             return errno(log.and_then(|log| self.passage.send(socket, asked, &[log])));
         }
         let from = match whose {
-            enclosed::LEADERS => group.and_then(Group::leader_pid),
+            enclosed::LEADERS => group.and_then(Group::leaders_holder),
             _ => self.former(pid),
         };
         let handed = from.ok_or(Error::from_raw_os_error(libc::ESRCH));

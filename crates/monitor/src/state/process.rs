@@ -105,6 +105,9 @@ pub struct Thread {
     pub held_mask: Option<u64>,
     /// The mask that the delivered signal's frame must show.
     pub frame_mask: Option<u64>,
+    /// The trap of a sentry that was taken away waits for it in the kernel: it stood at the sentry's end when it
+    /// was halted, and stands elsewhere now.
+    pub trap_left: bool,
 }
 
 impl Thread {

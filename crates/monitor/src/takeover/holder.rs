@@ -4,6 +4,7 @@
 
 use super::Takeover;
 use super::stage::Stage;
+use crate::state::Group;
 use crate::{block_field, private_field};
 use geryon_abi::layout::{block_address, owes, promotion, vforked};
 use geryon_tracee::{Pid, RemoteMemory};
@@ -56,6 +57,20 @@ impl Takeover {
     /// Are this process's descriptors kept until the takeover is over?
     pub(crate) fn keeps(&self, pid: Pid) -> bool {
         self.pid == pid || self.formers.contains(&pid)
+    }
+}
+
+impl Group {
+    /// The process whose descriptors its leader has: itself, unless it has taken over and has yet to fetch them. A
+    /// follower may want to map one of them before that.
+    pub(crate) fn leaders_holder(&self) -> Option<Pid> {
+        let leader = self.leader_pid()?;
+        let takeover = self.takeover.as_ref().filter(|_| {
+            let memory = RemoteMemory::open(leader);
+            !memory.is_ok_and(|m| has_fetched(&m))
+        });
+        let holder = self.heir_of.or_else(|| Some(takeover?.predecessor(None)));
+        Some(holder.unwrap_or(leader))
     }
 }
 
