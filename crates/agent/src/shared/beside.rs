@@ -11,9 +11,10 @@ use geryon_abi::layout::{enclosed, rpc as number};
 
 const NR_SIGPROCMASK: u64 = 14;
 const NR_CLONE: u64 = 56;
+const NR_GETPID: u64 = 39;
 const NR_EXIT: u64 = 60;
 const NR_WAIT4: u64 = 61;
-const NR_PRCTL: u64 = 157;
+const NR_GETPPID: u64 = 110;
 const EINTR: i64 = -4;
 /// It has gone before it could say what came of it: EIO.
 const LOST: i64 = -5;
@@ -39,6 +40,7 @@ struct Order {
     step: AtomicU32,
     name: AtomicU64,
     answer: AtomicI64,
+    parent: AtomicI64,
 }
 // SAFETY: see above; the process beside runs while the thread waits for it.
 unsafe impl Sync for Order {}
@@ -48,6 +50,7 @@ static ORDER: Order = Order {
     step: AtomicU32::new(0),
     name: AtomicU64::new(0),
     answer: AtomicI64::new(0),
+    parent: AtomicI64::new(0),
 };
 
 #[repr(align(16))]
@@ -70,6 +73,9 @@ pub fn map(a: [u64; 6], object: u32) -> i64 {
     };
     // Its copies of the program's handlers are not to run.
     mask(&raw const every, &raw mut before);
+    ORDER
+        .parent
+        .store(real(NR_GETPID, [0; 6]), Ordering::SeqCst);
     ORDER.object.store(object, Ordering::SeqCst);
     ORDER.step.store(step::BEGUN, Ordering::SeqCst);
     ORDER.answer.store(LOST, Ordering::SeqCst);
@@ -106,10 +112,6 @@ pub fn map(a: [u64; 6], object: u32) -> i64 {
 }
 
 extern "C" fn run() -> ! {
-    const SET_PDEATHSIG: u64 = 1;
-    const SIGKILL: u64 = 9;
-    // It is not to outlive who waits for it.
-    real(NR_PRCTL, [SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0]);
     let answer = fetch_and_map();
     ORDER.answer.store(answer, Ordering::SeqCst);
     ORDER.step.store(step::DONE, Ordering::SeqCst);
@@ -126,6 +128,10 @@ fn fetch_and_map() -> i64 {
     ORDER.name.store(passage.name(), Ordering::SeqCst);
     ORDER.step.store(step::NAMED, Ordering::SeqCst);
     while ORDER.step.load(Ordering::SeqCst) != step::SENT {
+        // It is not to outlive who waits for it, whenever that was killed.
+        if real(NR_GETPPID, [0; 6]) != ORDER.parent.load(Ordering::SeqCst) {
+            return LOST;
+        }
         crate::wait::pause(MOMENT);
     }
     let sent = ORDER.answer.load(Ordering::SeqCst);
