@@ -75,7 +75,13 @@ fn way(point: FaultPoint) -> Way {
         P::ExecConfirmed => Way { most: 2, ..USUAL },
         P::ExitConfirmed => Way { most: 6, ..USUAL },
         P::SignalUnlogged | P::SignalQueued | P::SignalRead => Way { most: 7, ..USUAL },
-        P::LeaderSleepy | P::FollowerSleepy => Way { most: 2, ..USUAL },
+        P::FollowerSleepy => Way { most: 2, ..USUAL },
+        // (A follower that keeps up is never waited for so long.)
+        P::LeaderSleepy => Way {
+            before: &["record-delayed:20"],
+            most: 2,
+            ..USUAL
+        },
         P::PromotionBegun | P::PromotionPrepared => behind(&["rendezvous-confirmed:9"]),
         // (A call that only looks is made again: this one maps a library. And no other loss behind it: it
         // might be the last replica's.)
