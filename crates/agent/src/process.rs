@@ -264,6 +264,9 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     }
     crate::children::forget();
     p.own_pid.set(real(NR_GETPID, [0; 6]) as u32);
+    // Not to be copied until it follows its own log: the two would share a socket, and a table of descriptors
+    // that one of them closes.
+    block().publishing.store(1, Ordering::SeqCst);
     point!(ChildNew);
     let passage = Passage::open();
     // The monitor looks whether its parent had descriptors of its own.
@@ -274,6 +277,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         // Nobody misses it.
         end();
     }
+    crate::log::delay();
     p.shares_files.set(0);
     point!(ChildUnmapped);
     map_segment(passage);
@@ -301,6 +305,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     let mut b = block();
     b.shown_tid = 0;
     resume_stream(leads());
+    b.publishing.store(0, Ordering::SeqCst);
     point!(ChildUngreeted);
     greet(b);
     p.shown_pid.set(b.shown_tid);
