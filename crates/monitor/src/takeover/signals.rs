@@ -158,7 +158,7 @@ impl Monitor {
 
     fn pass_on(&mut self, pid: Pid, tid: Option<Pid>, info: &Siginfo) {
         let signal = signal_of(info);
-        if signal == libc::SIGCHLD && code_of(info) > 0 {
+        if signal == libc::SIGCHLD && (code_of(info) > 0 || is_ours(info)) {
             // Of which child it speaks is found out when it is taken.
             return self.send_child_signal(pid);
         }
