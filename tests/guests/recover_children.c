@@ -50,10 +50,11 @@ int main(int argc, char **argv) {
         left--;
         continue;
       }
-      struct timespec long_enough = {10, 0};
+      struct timespec long_enough = {40, 0};
       int woken = pselect(0, NULL, NULL, NULL, &long_enough, &open);
       if (woken >= 0)
-        fprintf(stderr, "round %d, %d left, told %d, one more: %d\n", round, left, told, waitpid(-1, &status, WNOHANG));
+        fprintf(stderr, "round %d, %d left, told %d, one more: %d\n", round, left,
+                told, waitpid(-1, &status, WNOHANG));
       CHECK(woken < 0 && errno == EINTR);
     }
   }
