@@ -57,5 +57,8 @@ pub const FETCH: u64 = BASE + 21;
 pub const FAILED: u64 = BASE + 22;
 /// A forked child that shares its parent's descriptors needs none of its own any more.
 pub const BEGUN: u64 = BASE + 23;
+/// What the program calls a forked child that a lost replica's has led: (sequence number of the fork);
+/// answers 0 when none has.
+pub const NAMED: u64 = BASE + 24;
 /// One past the last.
-pub const END: u64 = BASE + 24;
+pub const END: u64 = BASE + 25;
