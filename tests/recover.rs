@@ -85,6 +85,7 @@ fn killed_replicas_are_replaced() {
     };
     try_case(&forked(), "forked", leaders, &inputs, &mut verdicts);
     try_case(&signals(), "signals", leaders, &inputs, &mut verdicts);
+    try_case(&children(), "children", leaders, &inputs, &mut verdicts);
     try_case(&timers(), "timers", leaders, &inputs, &mut verdicts);
     try_case(&timers(), "timers, two", two, &inputs, &mut verdicts);
     try_case(&call_mask(), "call_mask", leaders, &inputs, &mut verdicts);
@@ -329,6 +330,16 @@ fn signals() -> Case {
             "60".into(),
         ],
         check: "tail -1 stdout | grep -qx 'GUEST-OK recover_signals'",
+    }
+}
+
+/// The ends of children, of which a signal tells that is blocked most of the time.
+fn children() -> Case {
+    let guest = built("recover_children");
+    Case {
+        name: "children",
+        argv: vec![guest.to_string_lossy().into_owned(), "100".into()],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_children'",
     }
 }
 

@@ -35,6 +35,12 @@ pub const fn is_interruptible(nr: u64) -> bool {
     }
 }
 
+/// Does this call put bytes into what argument 0 names, and wait only where that has no room?
+pub const fn writes(nr: u64) -> bool {
+    // write, pwrite64, writev, sendto, sendmsg, pwritev, sendmmsg, pwritev2
+    matches!(nr, 1 | 18 | 20 | 44 | 46 | 296 | 307 | 328)
+}
+
 /// Can the kernel have given this result? A flipped bit in one that says that a call was interrupted
 /// is none.
 pub const fn is_plausible(nr: u64, result: i64) -> bool {

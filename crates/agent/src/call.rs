@@ -341,7 +341,9 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             crate::serial::acquire(b);
             result = noted(b, result);
         }
-        if result == BEFORE_IT_BEGAN && !outcome::is_interruptible(nr) {
+        if result == BEFORE_IT_BEGAN
+            && (!outcome::is_interruptible(nr) || writing::need_not_wait(nr, &now))
+        {
             result = MADE_ANEW;
         }
         if !is_plausible(nr, result) {

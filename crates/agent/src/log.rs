@@ -147,6 +147,12 @@ pub fn remember(mut b: Here, word: u64) {
     let at = (b.events & 15) as usize;
     b.last[at] = word;
     b.events += 1;
+    delay();
+}
+
+/// A test may have the thread sleep here.
+#[inline(always)]
+pub fn delay() {
     let ns = point!(RecordDelayed, 0);
     if ns != 0 {
         crate::wait::pause(ns as u64);

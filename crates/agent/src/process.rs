@@ -112,7 +112,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
         child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
         return;
     }
-    parent(frame, row, executes, own, Birth::Fork);
+    parent(frame, row, executes, own, Birth::Fork { sequence });
     if flags & CLONE_PARENT_SETTID != 0 && (frame.rax as i64) > 0 && row.nr as u64 == NR_CLONE {
         store_tid(args[2], frame.rax as u32);
     }
@@ -139,10 +139,10 @@ fn kept(flags: u64, executes: bool) -> u64 {
 }
 
 /// What a child was born by.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Birth {
-    /// It has its own memory and may run still.
-    Fork,
+    /// It has its own memory and may run still: which fork it comes from.
+    Fork { sequence: u64 },
     /// It has ended, or has another program: it was known by this name while it was in this memory.
     Vfork { name: u32 },
 }
@@ -152,6 +152,11 @@ impl Birth {
     fn shown(self, own: i64) -> i64 {
         match self {
             Birth::Vfork { name } if name != 0 && own > 0 => i64::from(name),
+            // Another replica's may have led from its birth on, and be lost already.
+            Birth::Fork { sequence } if own > 0 => match rpc(number::NAMED, sequence, 0, 0) {
+                0 => own,
+                name => name,
+            },
             _ => own,
         }
     }
@@ -193,7 +198,7 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
         if shown != own {
             adopt(shown as u32, own as u32);
         }
-    } else if own > 0 && birth == Birth::Fork {
+    } else if own > 0 && matches!(birth, Birth::Fork { .. }) {
         // The leader's fork failed: take ours back.
         real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
         real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
@@ -264,6 +269,9 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     }
     crate::children::forget();
     p.own_pid.set(real(NR_GETPID, [0; 6]) as u32);
+    // Not to be copied until it follows its own log: the two would share a socket, and a table of descriptors
+    // that one of them closes.
+    block().publishing.store(1, Ordering::SeqCst);
     point!(ChildNew);
     let passage = Passage::open();
     // The monitor looks whether its parent had descriptors of its own.
@@ -274,6 +282,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         // Nobody misses it.
         end();
     }
+    crate::log::delay();
     p.shares_files.set(0);
     point!(ChildUnmapped);
     map_segment(passage);
@@ -302,6 +311,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     let mut b = block();
     b.shown_tid = 0;
     resume_stream(leads());
+    b.publishing.store(0, Ordering::SeqCst);
     point!(ChildUngreeted);
     greet(b);
     p.shown_pid.set(b.shown_tid);

@@ -75,5 +75,8 @@ pub const UNMAPPED: u64 = BASE + 30;
 pub const INHERITED: u64 = BASE + 28;
 /// It is about to make memory writable: (address, length); answers 0 or an errno.
 pub const MAY_WRITE: u64 = BASE + 29;
+/// What the program calls a forked child that a lost replica's has led: (sequence number of the fork);
+/// answers 0 when none has.
+pub const NAMED: u64 = BASE + 31;
 /// One past the last.
-pub const END: u64 = BASE + 31;
+pub const END: u64 = BASE + 32;

@@ -39,6 +39,12 @@ pub fn begin(b: Here, row: &Row, args: &[u64; 6]) -> Option<u64> {
     Some(room)
 }
 
+/// Is this a write to what has room? A signal that came before it began does not end it, then: alone, the
+/// program would have run its handler first, and the kernel would not have waited.
+pub fn need_not_wait(nr: u64, args: &[u64; 6]) -> bool {
+    outcome::writes(nr) && pipe::is_ready(args[0])
+}
+
 /// Has the monitor halted this thread since its call began? That may have cut a write short.
 pub fn was_halted(b: Here) -> bool {
     b.halted.swap(0, Ordering::Relaxed) != 0

@@ -49,7 +49,9 @@ impl State {
             return Ok(Err("a thread has no block yet".into()));
         }
         if memory.word(block + block_field!(publishing))? as u32 != 0 {
-            return Ok(Err("a thread is writing to the log's control page".into()));
+            return Ok(Err(
+                "a thread is writing to the log's control page, or is being born".into(),
+            ));
         }
         let mut copied = restartable(regs);
         if led && let Err(why) = demote::thread(&mut copied, block, memory, image)? {

@@ -243,6 +243,14 @@ impl Monitor {
         }
     }
 
+    /// What the program calls the child of this fork, 0 if none has led yet. One that led from its birth on
+    /// may be lost before its parent has logged the fork: its name stays.
+    pub(super) fn name_of_fork(&self, parent: Pid, sequence: u64) -> Pid {
+        let group = self.membership(parent).map(|(id, _)| id);
+        let group = group.and_then(|id| self.groups.get(&id));
+        group.map_or(0, |g| g.names.get(&sequence).copied().unwrap_or(0))
+    }
+
     /// What a forked process is answered whose replica leads, see `rpc::CHILD`.
     fn first_role(&mut self, id: GroupId, pid: Pid) -> i64 {
         self.name_leader(id, pid);

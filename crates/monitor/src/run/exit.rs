@@ -47,6 +47,7 @@ impl Monitor {
     /// its parent, which has not logged that it forked it.
     fn on_stillbirth(&mut self, p: &mut Process, end: End) {
         if let Some((id, replica)) = p.parent
+            && self.is_creators(id, replica, p)
             && !self.is_wanted(id, p)
             && !self.is_dropped(replica)
             && self.outcome.is_none()
@@ -55,6 +56,18 @@ impl Monitor {
             self.lost(id, replica, end);
         }
         Monitor::release_creator(p);
+    }
+
+    /// Was the newborn forked by who is the group's member now? (A replica that was taken out has been made
+    /// anew, perhaps, before all its processes are gone.)
+    fn is_creators(&self, id: GroupId, replica: usize, newborn: &Process) -> bool {
+        let creator = newborn.creator.and_then(|tid| self.threads.get(&tid));
+        let Some(pid) = creator.map(|t| t.pid) else {
+            return false;
+        };
+        let guest = |p: &Process| p.guest.is_some() && p.group == Some(id);
+        let member = self.groups.get(&id).and_then(|g| g.members[replica].pid);
+        member == Some(pid) || self.processes.get(&pid).is_some_and(guest)
     }
 
     /// Newborn processes whose creator has died before it could tell of them.

@@ -96,6 +96,7 @@ impl Monitor {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
+            rpc::NAMED => i64::from(self.name_of_fork(pid, regs.rdi)),
             rpc::FETCH => self.hand(pid, regs.rdi as u32, regs.rsi, regs.rdx),
             rpc::FAILED => {
                 self.on_failed(pid, regs.rdi, regs.rsi);

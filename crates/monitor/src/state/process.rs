@@ -49,6 +49,8 @@ pub struct Process {
     pub shown: Pid,
     /// Signals of a former leader that were sent on to it, as they were before.
     pub inherited: Vec<Siginfo>,
+    /// It was sent a SIGCHLD, and has not taken it.
+    pub child_signal: bool,
     /// Its end is known to whom it concerns.
     pub told: bool,
     /// A thread of it was found at its end, killed.
@@ -71,6 +73,7 @@ impl Process {
             guest: None,
             shown: 0,
             inherited: Vec::new(),
+            child_signal: false,
             told: false,
             dying: false,
         }

@@ -66,7 +66,7 @@ impl Monitor {
         if parent.adopted {
             look_again(parent);
             if let Some(p) = parent.leader_pid() {
-                kill(p, libc::SIGCHLD);
+                self.send_child_signal(p);
             }
         }
     }
@@ -78,12 +78,23 @@ impl Monitor {
         }
     }
 
-    /// The siginfo of a SIGCHLD of an adopted process; None: it is none of the program's.
+    /// An adopted process is sent a SIGCHLD: one of the program's children has ended.
+    pub(super) fn send_child_signal(&mut self, pid: Pid) {
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.child_signal = true;
+        }
+        kill(pid, libc::SIGCHLD);
+    }
+
+    /// The siginfo of a SIGCHLD of an adopted process; None: it is none of the program's. (Where the kernel's
+    /// own, of a child that the program does not know, is pending already, it keeps that one and drops ours:
+    /// then that is ours.)
     pub(crate) fn child_signal(&mut self, pid: Pid, info: &[u64; 16]) -> Option<[u64; 16]> {
         let from = info[2] as u32;
         let (id, _) = self.membership(pid)?;
         let shown = self.groups.get(&id)?.name.shown;
-        if from != std::process::id() {
+        let sent = std::mem::take(&mut self.processes.get_mut(&pid)?.child_signal);
+        if from != std::process::id() && !sent {
             return None;
         }
         let mut news = self
@@ -97,6 +108,21 @@ impl Monitor {
             e.told |= e.name.parent == shown;
         }
         Some(info)
+    }
+
+    /// The signal that was to tell this process of a child has not reached it.
+    pub(crate) fn child_signal_missed(&mut self, pid: Pid, info: &[u64; 16]) {
+        let adopted = self.membership(pid).is_some_and(|(id, _)| {
+            let g = self.groups.get(&id);
+            g.is_some_and(|g| g.adopted)
+        });
+        if info[0] as i32 != libc::SIGCHLD || !adopted {
+            return;
+        }
+        let child = info[2] as u32 as Pid;
+        for e in self.ended.iter_mut().filter(|e| e.name.shown == child) {
+            e.told = false;
+        }
     }
 
     /// A leader is lost: which of its processes' children had been waited for, its kernel knows. It may

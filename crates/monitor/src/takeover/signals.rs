@@ -14,6 +14,14 @@ use geryon_tracee::{Pid, Queue, Siginfo, Stopped, kill, queue_signal, signal_thr
 /// Only so many of one process's are kept to be told apart later.
 const MANY: usize = 256;
 
+/// That a child has ended: which one is found out when it is taken.
+const CHILD_SIGNAL: Siginfo = {
+    let mut info = [0; 16];
+    info[0] = libc::SIGCHLD as u64;
+    info[1] = libc::CLD_EXITED as u64;
+    info
+};
+
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
@@ -100,6 +108,15 @@ impl Monitor {
                 && !killed_with_it(&w.info)
                 && !is_fault(signal, &w.info)
         });
+        // One that it was sent and has not taken may show as one of those.
+        let is_child = |w: &Waiting| signal_of(&w.info) == libc::SIGCHLD;
+        let sent = self.processes.get(&t.pid).is_some_and(|p| p.child_signal);
+        if sent && !found.iter().any(is_child) {
+            found.push(Waiting {
+                slot: None,
+                info: CHILD_SIGNAL,
+            });
+        }
         if let Some(p) = self.processes.get_mut(&t.pid) {
             for w in &mut found {
                 if let Some(info) = as_it_was(&mut p.inherited, &w.info) {
@@ -141,9 +158,9 @@ impl Monitor {
 
     fn pass_on(&mut self, pid: Pid, tid: Option<Pid>, info: &Siginfo) {
         let signal = signal_of(info);
-        if signal == libc::SIGCHLD && code_of(info) > 0 {
+        if signal == libc::SIGCHLD && (code_of(info) > 0 || is_ours(info)) {
             // Of which child it speaks is found out when it is taken.
-            return kill(pid, signal);
+            return self.send_child_signal(pid);
         }
         let sent = as_sent(info);
         if queue_signal(pid, tid, &sent).is_err() {

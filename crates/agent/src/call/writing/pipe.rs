@@ -47,20 +47,25 @@ impl Pipe {
 
     /// Is there room, or nobody who reads?
     pub(super) fn has_room(&self) -> bool {
-        let mut asked = self.asked();
-        real(POLL, [&raw mut asked as u64, 1, 0, 0, 0, 0]) != 0
+        is_ready(self.fd)
     }
 
     /// Sleep until there is, or a signal comes.
     pub(super) fn sleep(&self) {
-        let mut asked = self.asked();
+        let mut asked = asked_of(self.fd);
         let args = [&raw mut asked as u64, 1, u64::MAX, 0, 0, 0];
         real_blocking(POLL, &args, false);
     }
+}
 
-    /// A `struct pollfd`.
-    fn asked(&self) -> u64 {
-        const POLLOUT: u64 = 4;
-        self.fd as u32 as u64 | POLLOUT << 32
-    }
+/// Is there room to write to this, or nothing to wait for?
+pub(super) fn is_ready(fd: u64) -> bool {
+    let mut asked = asked_of(fd);
+    real(POLL, [&raw mut asked as u64, 1, 0, 0, 0, 0]) != 0
+}
+
+/// A struct pollfd.
+fn asked_of(fd: u64) -> u64 {
+    const POLLOUT: u64 = 4;
+    fd as u32 as u64 | POLLOUT << 32
 }
