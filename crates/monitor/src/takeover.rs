@@ -389,17 +389,6 @@ impl Monitor {
         self.processes.values().any(newborn) || self.has_heir_of(t)
     }
 
-    /// Does a newborn leader, or the successor of one that was lost, have descriptors from what is kept here?
-    pub(crate) fn has_heir_of(&self, t: &Takeover) -> bool {
-        self.groups.values().any(|g| {
-            let holder = g.takeover.as_ref().map(|t| t.predecessor(None));
-            [g.heir_of, holder]
-                .into_iter()
-                .flatten()
-                .any(|h| t.keeps(h))
-        })
-    }
-
     /// It is over, or the group is: let go of what is left, and have the replica made anew.
     pub(crate) fn end_takeover(&mut self, t: &Takeover) {
         if self.is_dropped(t.former) && !self.wanted.iter().any(|w| w.replica == t.former) {

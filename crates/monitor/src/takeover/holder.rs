@@ -4,7 +4,7 @@
 
 use super::Takeover;
 use super::stage::Stage;
-use crate::state::Group;
+use crate::state::{Group, Monitor};
 use crate::{block_field, private_field};
 use geryon_abi::layout::{block_address, owes, promotion, vforked};
 use geryon_tracee::{Pid, RemoteMemory};
@@ -71,6 +71,19 @@ impl Group {
         });
         let holder = self.heir_of.or_else(|| Some(takeover?.predecessor(None)));
         Some(holder.unwrap_or(leader))
+    }
+}
+
+impl Monitor {
+    /// Does a newborn leader, or the successor of one that was lost, have descriptors from what is kept here?
+    pub(crate) fn has_heir_of(&self, t: &Takeover) -> bool {
+        self.groups.values().any(|g| {
+            let holder = g.takeover.as_ref().map(|t| t.predecessor(None));
+            [g.heir_of, holder]
+                .into_iter()
+                .flatten()
+                .any(|h| t.keeps(h))
+        })
     }
 }
 
