@@ -4,7 +4,9 @@
 // Proves: a one-shot timer (alarm, setitimer, timer_create) rings once, whoever leads by then: also when the
 // leader is lost after it rang (it rang twice) or after its signal was taken by sigwait; long ones keep
 // their remaining time and interval, their ids and values; limits and affinity stay as set; an
-// interval timer goes on. Tests of recovery kill the leader meanwhile.
+// interval timer goes on. Tests of recovery kill the leader meanwhile. A sleep whose rest is told where its time
+// stood goes on when its thread has been copied and a signal comes then (it was issued again, with the rest for
+// its time, and the copy was stopped for that).
 #include "guest.h"
 #include <sched.h>
 #include <signal.h>

@@ -267,24 +267,9 @@ impl Monitor {
             Disposition::Caught if self.options.replicas == 1 && !self.in_agent(tid)? => {
                 tracee.resume(signal)?
             }
-            Disposition::Caught => {
-                let queued = self.queue(tid, pid, &info);
-                if queued.is_err() {
-                    self.signal_missed(tid, pid, info);
-                }
-                queued?;
-            }
+            Disposition::Caught => self.queue(tid, pid, &info)?,
         }
         Ok(())
-    }
-
-    /// The thread was killed between its stop and our answer: the kernel has given the signal away, and it
-    /// waits for the next leader.
-    fn signal_missed(&mut self, tid: Pid, pid: Pid, info: [u64; 16]) {
-        self.child_signal_missed(pid, &info);
-        if let Some(t) = self.threads.get_mut(&tid) {
-            t.overtaken.push(info);
-        }
     }
 
     /// What a signal that has come to a thread is to show.

@@ -239,12 +239,12 @@ impl Stopped {
 
     /// The same with one stop instead of two: a `syscall` instruction at `at` is followed by a move of
     /// its result to rdi and by a second one, which the filter stops. A call that was interrupted when
-    /// the thread stopped will be issued again.
+    /// the thread stopped goes on.
     ///
     /// # Errors
     /// As for [`Stopped::remote_syscall`].
     pub fn injected_syscall(self, at: u64, nr: i64, args: [u64; 6]) -> Result<i64> {
-        let saved = restartable(self.regs()?);
+        let saved = resumable(self.regs()?);
         let mask = self.mask()?;
         self.set_mask(u64::MAX)?;
         self.set_regs(&calling(saved, at, nr, args))?;
@@ -360,8 +360,20 @@ fn calling(mut regs: Regs, at: u64, nr: i64, args: [u64; 6]) -> Regs {
     regs
 }
 
-/// The registers with which an interrupted call is issued again. (The kernel restarts a call by itself
-/// only where it interrupted it; elsewhere its mark would be seen as the result.)
+/// The registers with which an interrupted call goes on in the very thread whose call it is: one that waits
+/// for a time waits for the rest of it, which the kernel has kept. (Issued again, a sleep that has told its
+/// rest where it had been told its time would be another one.)
+pub fn resumable(regs: Regs) -> Regs {
+    const ERESTART_RESTARTBLOCK: i64 = -516;
+    let mut again = restartable(regs);
+    if again.rip != regs.rip && regs.rax as i64 == ERESTART_RESTARTBLOCK {
+        again.rax = libc::SYS_restart_syscall as u64;
+    }
+    again
+}
+
+/// The registers with which an interrupted call is issued again, in a copy of its thread. (The kernel
+/// restarts a call by itself only where it interrupted it; elsewhere its mark would be seen as the result.)
 pub fn restartable(mut regs: Regs) -> Regs {
     let interrupted = (-516..=-512).contains(&(regs.rax as i64));
     if regs.orig_rax as i64 >= 0 && interrupted {

@@ -7,7 +7,7 @@ use geryon_abi::layout::{AGENT_BASE, RESERVED_END, touches_reserved};
 use geryon_fault::place::Maps;
 use geryon_fault::{Gpr, Target, registers, vector};
 use geryon_patch::{INSTRUCTION_MAX, instruction_len};
-use geryon_tracee::{Pid, Regs, Stopped, restartable, xsave_offset};
+use geryon_tracee::{Pid, Regs, Stopped, restartable, resumable, xsave_offset};
 
 /// What may come of a fault that was tried: why it cannot be made.
 type Struck = Result<Result<(), String>>;
@@ -65,8 +65,8 @@ impl Monitor {
     /// Hit the stopped thread.
     pub(super) fn strike(&mut self, tid: Pid, pid: Pid, target: &Target) -> Struck {
         let thread = Stopped(tid);
-        // A call that the stop has interrupted is issued again; the kernel's mark would hide it.
-        let mut regs = restartable(thread.regs()?);
+        // A call that the stop has interrupted goes on; the kernel's mark would hide it.
+        let mut regs = resumable(thread.regs()?);
         if registers::strike(&mut regs, target) {
             thread.set_regs(&regs)?;
             return Ok(Ok(()));

@@ -110,21 +110,6 @@ impl Monitor {
         Some(info)
     }
 
-    /// The signal that was to tell this process of a child has not reached it.
-    pub(crate) fn child_signal_missed(&mut self, pid: Pid, info: &[u64; 16]) {
-        let adopted = self.membership(pid).is_some_and(|(id, _)| {
-            let g = self.groups.get(&id);
-            g.is_some_and(|g| g.adopted)
-        });
-        if info[0] as i32 != libc::SIGCHLD || !adopted {
-            return;
-        }
-        let child = info[2] as u32 as Pid;
-        for e in self.ended.iter_mut().filter(|e| e.name.shown == child) {
-            e.told = false;
-        }
-    }
-
     /// A leader is lost: which of its processes' children had been waited for, its kernel knows. It may
     /// have been told in a call that was not logged.
     pub(super) fn doubt_reaped(&mut self, replica: usize) {

@@ -5,10 +5,11 @@
 //! the end of the log: its parent stands in the kernel until it is gone. So it is the child that prepares
 //! the process to lead, but for what only its parent can do (`geryon_abi::layout::owes`).
 
+use super::holder::{is_naked, owes_nothing};
+use crate::block_field;
 use crate::state::{End, GroupId, Monitor, Name};
-use crate::{block_field, private_field};
 use anyhow::Result;
-use geryon_abi::layout::{block_address, owes, vforked};
+use geryon_abi::layout::block_address;
 use geryon_tracee::{Pid, RemoteMemory, await_report, poll_for};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -173,18 +174,12 @@ impl Monitor {
         let replica = self.membership(pid).map_or(0, |(_, r)| r);
         let guests = self.guests_of(replica).remove(&id).unwrap_or_default();
         let m = self.memory(pid)?;
-        let word = |at: u64| -> Result<u32> {
-            let mut bytes = [0; 4];
-            m.read(at, &mut bytes)?;
-            Ok(u32::from_le_bytes(bytes))
-        };
         for (slot, _) in guests {
-            let at = block_address(slot as usize) + block_field!(vforked);
-            if word(at)? == vforked::NAKED {
+            if is_naked(m, slot)? {
                 return Ok(true);
             }
         }
-        Ok(word(private_field!(owes))? != owes::NOTHING)
+        owes_nothing(m).map(|nothing| !nothing)
     }
 }
 

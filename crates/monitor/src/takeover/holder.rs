@@ -6,6 +6,7 @@ use super::Takeover;
 use super::stage::Stage;
 use crate::state::{Group, Monitor};
 use crate::{block_field, private_field};
+use anyhow::Result;
 use geryon_abi::layout::{block_address, owes, promotion, vforked};
 use geryon_tracee::{Pid, RemoteMemory};
 
@@ -35,7 +36,7 @@ impl Takeover {
             self.holders.process = before.holders.process;
         }
         for (slot, guest) in &mut self.holders.guests {
-            if is_naked(memory, *slot) {
+            if is_naked(memory, *slot).unwrap_or(false) {
                 *guest = before.predecessor(Some(*slot));
             }
         }
@@ -87,18 +88,24 @@ impl Monitor {
     }
 }
 
-fn word32(memory: &RemoteMemory, at: u64) -> Option<u32> {
+fn word32(memory: &RemoteMemory, at: u64) -> Result<u32> {
     let mut bytes = [0; 4];
-    memory.read(at, &mut bytes).ok()?;
-    Some(u32::from_le_bytes(bytes))
+    memory.read(at, &mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
 }
 
 fn has_fetched(memory: &RemoteMemory) -> bool {
-    word32(memory, private_field!(promotion)) == Some(promotion::DONE)
-        && word32(memory, private_field!(owes)) == Some(owes::NOTHING)
+    let leads = word32(memory, private_field!(promotion)).is_ok_and(|p| p == promotion::DONE);
+    leads && owes_nothing(memory).unwrap_or(false)
 }
 
-fn is_naked(memory: &RemoteMemory, slot: u64) -> bool {
+/// Has the process all that only the thread that stands in a vfork can fetch?
+pub(super) fn owes_nothing(memory: &RemoteMemory) -> Result<bool> {
+    Ok(word32(memory, private_field!(owes))? == owes::NOTHING)
+}
+
+/// Has the vfork's child on this slot no descriptors of its own yet?
+pub(super) fn is_naked(memory: &RemoteMemory, slot: u64) -> Result<bool> {
     let at = block_address(slot as usize) + block_field!(vforked);
-    word32(memory, at) == Some(vforked::NAKED)
+    Ok(word32(memory, at)? == vforked::NAKED)
 }
