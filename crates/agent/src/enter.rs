@@ -106,6 +106,7 @@ fn is_own_affair(number: u64, args: &[u64; 6]) -> bool {
 }
 
 fn dispatch(frame: &mut Frame, row: &'static Row) {
+    crate::shared::stand();
     if leads() {
         crate::files::clothe();
     }

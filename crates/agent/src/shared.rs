@@ -8,6 +8,7 @@
 //! Before such a mapping goes away or is synchronised, the monitor compares what all replicas have stored.
 
 mod beside;
+mod compare;
 mod ranges;
 
 use crate::gate::{real, rpc};
@@ -16,7 +17,9 @@ use crate::state::{block, block_at, header, leads, private};
 use crate::undo::{is_file, offset_of};
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::object::{self, compare};
+use compare::ask_to_compare;
+pub use compare::stand;
+use geryon_abi::layout::object;
 use geryon_abi::layout::{MAX_THREADS, enclosed, rpc as number, vforked};
 use geryon_abi::table::content::{self, Place};
 use ranges::RANGES;
@@ -100,34 +103,9 @@ pub fn leaves(ends: bool) {
     // (A vfork's child leaves its parent's memory as it is.)
     let owns = block().vforked == vforked::NOT && RANGES.touch(0, u64::MAX);
     if owns && private().replicas > 1 {
-        let how = if ends { compare::LEAVES } else { 0 };
+        let how = if ends { object::compare::LEAVES } else { 0 };
         ask_to_compare(0, u64::MAX, how);
     }
-}
-
-fn ask_to_compare(start: u64, len: u64, how: u64) {
-    let p = private();
-    // In serial order the others stand still, but for those whose turn was taken away.
-    let robbed = |slot| block_at(slot).robbed.load(Ordering::SeqCst) != 0;
-    let takes_turns = p.serial != 0 && block().vforked == vforked::NOT;
-    let stand = takes_turns && !(0..MAX_THREADS).any(robbed);
-    let alone = if p.multi.get() == 0 || stand {
-        compare::ALONE
-    } else {
-        0
-    };
-    if alone | how == 0 && others_live() {
-        return;
-    }
-    rpc(number::COMPARE, start, len, alone | how);
-}
-
-fn others_live() -> bool {
-    let lives = |slot: &usize| {
-        let b = block_at(*slot);
-        b.this != 0 && b.free.load(Ordering::SeqCst) == 0
-    };
-    (0..MAX_THREADS).filter(lives).nth(1).is_some()
 }
 
 /// Leader, about to map a file: which object is it for the others? 0: the file itself; negative: an errno.
@@ -232,6 +210,7 @@ pub fn born() {
         return;
     }
     RANGES.clear();
+    compare::born();
     INHERITED.store(1, Ordering::SeqCst);
     loop {
         let mut found = [[0u64; 2]; PAIRS];

@@ -54,6 +54,8 @@ pub struct Shared {
     pub plain: Vec<Plain>,
     /// Bits of the inodes of all objects that were ever made (`geryon_abi::layout::object::bit`).
     pub bits: u64,
+    /// The user knows that something was not compared.
+    pub is_left_out: bool,
     last: u32,
 }
 

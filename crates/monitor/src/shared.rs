@@ -6,18 +6,20 @@
 //! program's own stores keep file and objects alike. What is written by calls is copied from the file, right
 //! behind the call, before anybody has been told of its end. Before a mapping goes away, they are compared.
 
+mod compare;
+mod stand;
+
 use crate::objects::{Identity, Mapped, Object, Plain, mapped};
 use crate::options::Verify;
 use crate::state::Monitor;
 use anyhow::{Context, Result};
-use geryon_abi::layout::object::{self, compare};
+use geryon_abi::layout::object;
 use geryon_tracee::Pid;
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 /// The owner of what is inherited only.
 const NOBODY: Pid = 0;
@@ -279,72 +281,6 @@ impl Monitor {
         }
     }
 
-    /// A mapping of the leader goes away or is synchronised, see `rpc::COMPARE`: all replicas stand at that
-    /// call.
-    pub(crate) fn compare_shared(&mut self, pid: Pid, start: u64, len: u64, how: u64) {
-        if how & compare::ALONE != 0 || self.are_alone(pid) {
-            self.compare_objects(pid, start, len);
-        }
-        if how & compare::LEAVES != 0 {
-            self.leaves_shared(pid);
-        }
-    }
-
-    fn are_alone(&self, pid: Pid) -> bool {
-        let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
-        let pids = group.map(|g| g.living().map(|(_, p)| p).filter(|p| *p != pid).collect());
-        pids.is_some_and(|others: Vec<Pid>| each_is_alone(pid, &others))
-    }
-
-    fn compare_objects(&mut self, pid: Pid, start: u64, len: u64) {
-        let Some((group, leader)) = self.membership(pid) else {
-            return;
-        };
-        let Some(g) = self.groups.get(&group) else {
-            return;
-        };
-        let others: Vec<(usize, Pid)> = g.living().filter(|(r, _)| *r != leader).collect();
-        let end = start.saturating_add(len);
-        let touched = |m: &&Mapped| m.start < end && start < m.start + m.len;
-        let all = match mapped(pid) {
-            Ok(all) => all,
-            Err(e) => {
-                return self.give_up(&format!(
-                    "stopped: what process {pid} maps to be shared and writable cannot be compared: {e}"
-                ));
-            }
-        };
-        for m in all.iter().filter(touched) {
-            let found = self.shared.objects.iter();
-            let found = found.filter(|o| o.owner == pid && o.identity.1 == m.inode);
-            for o in found {
-                let skipped = start.saturating_sub(m.start);
-                let bytes = (end.min(m.start + m.len) - m.start).saturating_sub(skipped);
-                let at = m.offset + skipped;
-                let differs = others.iter().find_map(|(r, _)| {
-                    let first = o.difference(*r, at, bytes);
-                    first.transpose().map(|first| (*r, first))
-                });
-                let why = match differs {
-                    None => continue,
-                    Some((_, Err(e))) => format!(
-                        "stopped: {}, mapped to be shared and writable, cannot be compared: {e}",
-                        o.name
-                    ),
-                    Some((r, Ok(first))) => format!(
-                        "stopped: what the leader (replica {}) has stored in {}, mapped to be shared and \
-                         writable, differs from what replica {} has stored, first at byte {first}: the \
-                         file is not to be trusted",
-                        leader + 1,
-                        o.name,
-                        r + 1
-                    ),
-                };
-                return self.give_up(&why);
-            }
-        }
-    }
-
     /// What a forked child has inherited and may store to, see `rpc::INHERITED`: addresses and lengths, as
     /// many as there is room for.
     pub(crate) fn inherited(&mut self, pid: Pid, to: u64, room: u64) -> Result<i64> {
@@ -446,38 +382,6 @@ fn inodes_of(pids: impl Iterator<Item = Pid>) -> std::io::Result<HashSet<u64>> {
         inodes.extend(mapped(pid)?.iter().map(|m| m.inode));
     }
     Ok(inodes)
-}
-
-/// Has each replica's process one thread that lives? Those that the leader has seen end are about to end in
-/// the others, too.
-fn each_is_alone(leader: Pid, others: &[Pid]) -> bool {
-    const A_MOMENT: Duration = Duration::from_millis(2);
-    const LONG: Duration = Duration::from_secs(1);
-    let settles = |pid: Pid, limit| {
-        let start = Instant::now();
-        while living_threads(pid) > 1 {
-            if start.elapsed() > limit {
-                return false;
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        true
-    };
-    settles(leader, A_MOMENT) && others.iter().all(|p| settles(*p, LONG))
-}
-
-fn living_threads(pid: Pid) -> usize {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-        return 0;
-    };
-    let lives = |task: &std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        let state = stat
-            .rsplit_once(") ")
-            .map(|(_, rest)| rest.as_bytes().first().copied());
-        !matches!(state, None | Some(Some(b'Z' | b'X')))
-    };
-    tasks.flatten().filter(lives).count()
 }
 
 /// The flags that a process's descriptor was opened with.

@@ -260,6 +260,7 @@ impl Monitor {
             Disposition::Ignored => tracee.resume(0)?,
             Disposition::Stops => tracee.resume(signal)?,
             Disposition::Ends => {
+                self.leave_out_at_signal(pid);
                 self.expect_end(group);
                 tracee.resume(signal)?;
             }

@@ -15,4 +15,6 @@ pub mod compare {
     pub const ALONE: u64 = 1;
     /// The process ends.
     pub const LEAVES: u64 = 2;
+    /// It does not ask again.
+    pub const LAST: u64 = 4;
 }

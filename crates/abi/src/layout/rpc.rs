@@ -66,7 +66,7 @@ pub const SETTLED: u64 = BASE + 25;
 /// The leader has changed a file by a call: (descriptor or all ones, first byte, how many).
 pub const WROTE: u64 = BASE + 26;
 /// All replicas have come to a call of the leader that gives up or synchronises what it maps of objects:
-/// (first address, how many bytes, see [`super::object::compare`]).
+/// (first address, how many bytes, see [`super::object::compare`]); answers 0, or -EAGAIN while other threads run.
 pub const COMPARE: u64 = BASE + 27;
 /// The leader has unmapped or moved what it had mapped of objects; no other thread does meanwhile.
 pub const UNMAPPED: u64 = BASE + 30;

@@ -120,8 +120,8 @@ impl Monitor {
                 0
             }
             rpc::COMPARE => {
-                self.compare_shared(pid, regs.rdi, regs.rsi, regs.rdx);
-                0
+                let range = regs.rdi..regs.rdi.saturating_add(regs.rsi);
+                self.compare_shared(pid, tid, range, regs.rdx)
             }
             rpc::UNMAPPED => {
                 self.sweep(pid);
