@@ -25,7 +25,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{Outcome, TempDir, settings};
+use support::{Ended, Outcome, TempDir, settings};
 
 /// What a test waits for is there by then, or never.
 const PATIENCE_S: u64 = 50;
@@ -38,16 +38,28 @@ struct Run {
 impl Run {
     /// To its end, with so many replicas; `meanwhile` begins when it has stored to the file.
     fn with(n: &str, flags: &[&str], meanwhile: impl FnOnce(&Run)) -> Outcome {
+        Run::of("shared_waits", n, flags, &[], meanwhile)
+    }
+
+    /// The same of another guest, which gets these words, too.
+    fn of(
+        guest: &str,
+        n: &str,
+        flags: &[&str],
+        more: &[&str],
+        meanwhile: impl FnOnce(&Run),
+    ) -> Outcome {
         let run = Run {
             dir: TempDir::new(),
         };
         let path = |name: &str| run.path(name).to_string_lossy().into_owned();
-        let (geryon, guest) = (settings::geryon(), built("shared_waits"));
+        let (geryon, guest) = (settings::geryon(), built(guest));
         let guest = guest.to_string_lossy();
         let (journal, data, go, end) = (path("journal"), path("data"), path("go"), path("end"));
         let mut words = vec![geryon.as_str(), "run", "-n", n, "--journal", &journal];
         words.extend(flags);
         words.extend(["--", &guest, &data, &go, &end]);
+        words.extend(more);
         let program = program(run.dir.path(), &words);
         let running = thread::spawn(move || command::run(&program));
         run.until(|| run.data().starts_with(b"m") || running.is_finished());
@@ -138,6 +150,56 @@ fn what_only_the_leader_has_is_found() {
     }
 }
 
+/// Threads that sleep, wait and take locks: they stand still while all is compared.
+fn it_is_found_beside_other_threads() {
+    for n in ["2", "3"] {
+        let outcome = Run::of("shared_beside", n, &[], &[], |run| {
+            let file = fs::File::options().write(true).open(run.path("data"));
+            let file = file.expect("the program has made it");
+            file.write_all_at(b"x", 5000).expect("it is ours");
+            run.touch("go");
+            run.touch("end");
+        });
+        let words = ["/data, mapped to be shared", "first at byte 5000"];
+        says(&outcome, OWN, &words);
+        assert_eq!(stdout(&outcome), "");
+    }
+}
+
+const LEFT_OUT: &str = "mapped (mmap) to be shared and writable, is not compared: ";
+
+/// What nobody can compare the user is told of.
+fn beside_a_thread_that_never_stands_it_is_said() {
+    let mut noted = 0;
+    let outcome = Run::of("shared_beside", "2", &[], &["computes"], |run| {
+        run.touch("go");
+        run.touch("end");
+        let journal = || fs::read_to_string(run.path("journal")).unwrap_or_default();
+        run.until(|| journal().contains(r#""event":"end""#));
+        noted = journal().matches(r#""event":"not-compared""#).count();
+    });
+    let said = format!("{LEFT_OUT}other threads of the process run meanwhile; use --order serial");
+    says(&outcome, 0, &[&said, "7 comparisons left out"]);
+    assert_eq!(stdout(&outcome), "GUEST-OK shared_beside\n");
+    assert_eq!(noted, 7);
+}
+
+fn after_an_end_by_a_signal_it_is_said() {
+    let outcome = Run::with("3", &[], |run| {
+        let replicas = run.replicas();
+        let leader = replicas.pid(replicas.leader).expect("it runs");
+        // SAFETY: plain system call.
+        assert_eq!(unsafe { libc::kill(leader, libc::SIGTERM) }, 0);
+    });
+    assert_eq!(outcome.ended, Ended::Signal(libc::SIGTERM));
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert!(
+        said.contains(LEFT_OUT) && said.contains("by a signal"),
+        "{said}"
+    );
+    assert!(said.contains("1 comparison left out"), "{said}");
+}
+
 fn without_confirmation_it_is_refused() {
     let outcome = Run::with("2", &["--verify", "async"], |_| ());
     says(&outcome, 99, &["geryon: mmap is refused", "--verify async"]);
@@ -148,5 +210,18 @@ command::in_both_orders! {
     behind_its_end_another_one_leads,
     a_follower_that_is_lost_meanwhile_is_not_replaced,
     what_only_the_leader_has_is_found,
+    it_is_found_beside_other_threads,
+    after_an_end_by_a_signal_it_is_said,
     without_confirmation_it_is_refused,
+}
+
+mod clocks_only {
+    /// (In serial order who computes for long is interrupted, and all is compared.)
+    #[test]
+    fn beside_a_thread_that_never_stands_it_is_said() {
+        crate::command::in_order(
+            "clocks",
+            super::beside_a_thread_that_never_stands_it_is_said,
+        );
+    }
 }

@@ -7,6 +7,7 @@
 #include "guest.h"
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
@@ -25,6 +26,8 @@ static void *locks(void *a) {
     // It stores to what another thread synchronises.
     shared[16 + taken++ % 64]++;
     pthread_mutex_unlock(&lock);
+    if (taken % 100 == 0)
+      sched_yield();
   }
   return a;
 }

@@ -24,7 +24,10 @@ impl Monitor {
             if how & compare::LAST == 0 {
                 return LATER;
             }
-            self.leave_out(pid, "other threads of the process run meanwhile; use --order serial");
+            self.leave_out(
+                pid,
+                "other threads of the process run meanwhile; use --order serial",
+            );
         }
         if how & compare::LEAVES != 0 {
             self.leaves_shared(pid);
@@ -36,7 +39,10 @@ impl Monitor {
     pub(crate) fn compare_at_crash(&mut self, pid: Pid, caller: Pid) {
         let alone = self.options.order.is_serial(self.options.replicas);
         if !self.is_compared(pid, caller, 0..u64::MAX, alone) {
-            self.leave_out(pid, "it dies of a signal while other threads of the process run");
+            self.leave_out(
+                pid,
+                "it dies of a signal while other threads of the process run",
+            );
         }
     }
 
@@ -105,7 +111,10 @@ impl Monitor {
             let skipped = range.start.saturating_sub(m.start);
             let bytes = (range.end.min(m.start + m.len) - m.start).saturating_sub(skipped);
             let at = m.offset + skipped;
-            for (o, r) in of(m).into_iter().flat_map(|o| others.iter().map(move |r| (o, *r))) {
+            for (o, r) in of(m)
+                .into_iter()
+                .flat_map(|o| others.iter().map(move |r| (o, *r)))
+            {
                 match o.difference(r, at, bytes) {
                     Ok(None) => {}
                     Err(e) => {

@@ -40,9 +40,10 @@ impl Monitor {
             let places = |all: &[View]| -> Vec<(u32, u64)> {
                 all.iter().filter(is_it).map(|v| (v.slot, v.pos)).collect()
             };
-            let all_wait = waits.iter().filter(is_it).all(|v| {
-                matches!(v.waiting, wait::RECORD | wait::TURN | wait::KERNEL)
-            });
+            let all_wait = waits
+                .iter()
+                .filter(is_it)
+                .all(|v| matches!(v.waiting, wait::RECORD | wait::TURN | wait::KERNEL));
             let same = places(&there) == places(&views) && places(&waits) == places(&views);
             if !same || !all_wait {
                 return None;
@@ -55,15 +56,22 @@ impl Monitor {
                 switches: switches_of_sleeper(pid, v.tid)?,
             })
         };
-        views.iter().map(thread).collect::<Option<_>>().map(Standing)
+        views
+            .iter()
+            .map(thread)
+            .collect::<Option<_>>()
+            .map(Standing)
     }
 
     /// None: some are being born, or end.
     fn all_views(&mut self, pid: Pid) -> Option<Vec<View>> {
         let views = self.views(pid);
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-        let lives = |tid: &Pid| state_and_switches(pid, *tid).is_some_and(|(s, _)| s != 'Z' && s != 'X');
-        let tids = tasks.flatten().filter_map(|t| t.file_name().to_str()?.parse().ok());
+        let lives =
+            |tid: &Pid| state_and_switches(pid, *tid).is_some_and(|(s, _)| s != 'Z' && s != 'X');
+        let tids = tasks
+            .flatten()
+            .filter_map(|t| t.file_name().to_str()?.parse().ok());
         (tids.filter(lives).count() == views.len()).then_some(views)
     }
 }
@@ -76,7 +84,11 @@ fn switches_of_sleeper(pid: Pid, tid: Pid) -> Option<u64> {
 
 fn state_and_switches(pid: Pid, tid: Pid) -> Option<(char, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
-    let field = |name| text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
+    let field = |name| {
+        text.lines()
+            .find_map(|l| l.strip_prefix(name))
+            .map(str::trim)
+    };
     let number = |name| field(name)?.parse::<u64>().ok();
     let state = field("State:")?.chars().next()?;
     let switches = number("voluntary_ctxt_switches:")? + number("nonvoluntary_ctxt_switches:")?;
