@@ -166,6 +166,22 @@ fn it_is_found_beside_other_threads() {
     }
 }
 
+/// At the end of who has not unmapped it.
+fn it_is_found_at_the_end() {
+    for n in ["2", "3"] {
+        let outcome = Run::of("shared_beside", n, &[], &[], |run| {
+            run.touch("go");
+            run.until(|| run.data().get(7) == Some(&b'o'));
+            let file = fs::File::options().write(true).open(run.path("data"));
+            let file = file.expect("the program has made it");
+            file.write_all_at(b"x", 5000).expect("it is ours");
+            run.touch("end");
+        });
+        let words = ["/data, mapped to be shared", "first at byte 5000"];
+        says(&outcome, OWN, &words);
+    }
+}
+
 const LEFT_OUT: &str = "mapped (mmap) to be shared and writable, is not compared: ";
 
 /// What nobody can compare the user is told of.
@@ -211,6 +227,7 @@ command::in_both_orders! {
     a_follower_that_is_lost_meanwhile_is_not_replaced,
     what_only_the_leader_has_is_found,
     it_is_found_beside_other_threads,
+    it_is_found_at_the_end,
     after_an_end_by_a_signal_it_is_said,
     without_confirmation_it_is_refused,
 }

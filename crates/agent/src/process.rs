@@ -364,6 +364,7 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
         crate::shared::leaves(true);
     }
     if !leads() {
+        crate::shared::ends();
         crate::log::tell_tail(block());
     }
     point!(ExitConfirmed);

@@ -13,14 +13,14 @@ mod ranges;
 
 use crate::gate::{real, rpc};
 use crate::passage::Passage;
-use crate::state::{block, block_at, header, leads, private};
+use crate::state::{block, header, leads, private};
 use crate::undo::{is_file, offset_of};
 use compare::ask_to_compare;
-pub use compare::stand;
+pub use compare::{ends, stand};
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::object;
-use geryon_abi::layout::{MAX_THREADS, enclosed, rpc as number, vforked};
+use geryon_abi::layout::{enclosed, rpc as number, vforked};
 use geryon_abi::table::content::{self, Place};
 use ranges::RANGES;
 
@@ -100,12 +100,15 @@ pub fn confirmed(nr: u16, args: &[u64; 6]) {
 
 /// Leader: all are about to end, or to execute another program.
 pub fn leaves(ends: bool) {
-    // (A vfork's child leaves its parent's memory as it is.)
-    let owns = block().vforked == vforked::NOT && RANGES.touch(0, u64::MAX);
-    if owns && private().replicas > 1 {
+    if maps_objects() {
         let how = if ends { object::compare::LEAVES } else { 0 };
         ask_to_compare(0, u64::MAX, how);
     }
+}
+
+/// Does this process map any? (A vfork's child leaves its parent's memory as it is.)
+fn maps_objects() -> bool {
+    private().replicas > 1 && block().vforked == vforked::NOT && RANGES.touch(0, u64::MAX)
 }
 
 /// Leader, about to map a file: which object is it for the others? 0: the file itself; negative: an errno.
@@ -145,6 +148,10 @@ pub fn keeps_turn(nr: u16, args: &[u64; 6]) -> bool {
 /// Leader, behind a call and before it is logged: what it has put into a file has to come into the objects.
 #[inline(always)]
 pub fn mirror(nr: u16, args: &[u64; 6], result: i64) {
+    const EFAULT: i64 = -14;
+    if result == EFAULT && INHERITED.load(Ordering::SeqCst) != 0 {
+        rpc(number::FAULTED, 0, 0, 0);
+    }
     if header().shared.load(Ordering::SeqCst) != 0 && result >= 0 {
         mirror_change(nr, args, result as u64);
     }

@@ -27,6 +27,8 @@ pub struct Object {
     /// The leader's process that maps it. No other one may change it, but those that have inherited it
     /// see what is there.
     pub owner: Pid,
+    /// The owner may have stored there what was not compared yet.
+    pub is_open: bool,
     /// The owner was told its number, and has it not mapped in all replicas yet.
     pub promised: u32,
     file: File,
@@ -103,6 +105,7 @@ impl Object {
             identity: (status.dev(), status.ino()),
             name,
             owner,
+            is_open: false,
             promised: 0,
             file,
             copies,

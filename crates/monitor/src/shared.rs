@@ -72,6 +72,7 @@ impl Monitor {
         }
         let found = self.shared.find(identity).map_or(0, |o| {
             o.owner = pid;
+            o.is_open |= is_shared;
             o.promised += 1;
             o.number
         });
@@ -178,9 +179,18 @@ impl Monitor {
         if self.shared.is_empty() && self.shared.plain.is_empty() {
             return;
         }
-        let Ok(own) = inodes_of([pid].into_iter()) else {
+        let Ok(all) = mapped(pid) else {
             return;
         };
+        let own: HashSet<u64> = all.iter().map(|m| m.inode).collect();
+        let is_shared = |o: &Object| {
+            let mut of = all.iter().filter(|m| m.inode == o.identity.1);
+            o.promised != 0 || of.any(|m| m.is_shared)
+        };
+        for o in self.shared.objects.iter_mut().filter(|o| o.owner == pid) {
+            // What is not mapped any more was compared before.
+            o.is_open &= is_shared(o);
+        }
         let processes = &self.processes;
         let plain = &mut self.shared.plain;
         plain.retain(|p| match p.by == pid {
@@ -219,7 +229,8 @@ impl Monitor {
 
     /// The process ends, or has another program by now.
     pub(crate) fn leaves_shared(&mut self, pid: Pid) {
-        let own = self.shared.objects.iter().filter(|o| o.owner == pid);
+        let own = self.shared.objects.iter();
+        let own = own.filter(|o| o.owner == pid || o.owner == NOBODY);
         let own = own.map(|o| o.number).collect();
         self.shared.plain.retain(|p| p.by != pid);
         self.forget(own);
@@ -337,6 +348,19 @@ impl Monitor {
              program without Geryon, or with -n 1",
         );
         true
+    }
+
+    /// A call of a process that has inherited something has failed, see `rpc::FAULTED`.
+    pub(crate) fn faulted(&mut self, pid: Pid) {
+        let of = self.shared_of(pid).unwrap_or_default();
+        let may_not = of.iter().any(|m| !m.is_writable);
+        if may_not && self.membership(pid).is_some_and(|(g, r)| self.leads(g, r)) {
+            self.give_up(
+                "mmap is refused, and the run stopped: a call of a forked process has failed (EFAULT): it may not change a file that its \
+                 parent has mapped (mmap) to be shared and writable, as the order in which several processes \
+                 come to it is not repeated",
+            );
+        }
     }
 
     /// May it make this writable, see `rpc::INHERITED`? Not what it has inherited.

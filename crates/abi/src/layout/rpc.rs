@@ -78,5 +78,10 @@ pub const MAY_WRITE: u64 = BASE + 29;
 /// What the program calls a forked child that a lost replica's has led: (sequence number of the fork);
 /// answers 0 when none has.
 pub const NAMED: u64 = BASE + 31;
+/// A follower that maps objects is about to end; answers 0, or -EAGAIN as long as the leader has not compared.
+pub const ENDS: u64 = BASE + 32;
+/// A call of a leader's forked process was not allowed to use memory that it was given (EFAULT), and the process
+/// may not change what it has inherited of objects.
+pub const FAULTED: u64 = BASE + 33;
 /// One past the last.
-pub const END: u64 = BASE + 32;
+pub const END: u64 = BASE + 34;

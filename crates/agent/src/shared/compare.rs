@@ -45,6 +45,16 @@ pub fn born() {
     STANDS.store(0, Ordering::SeqCst);
 }
 
+/// Follower, about to end: not before the leader has compared what both have stored.
+pub fn ends() {
+    if !super::maps_objects() {
+        return;
+    }
+    while !leads() && rpc(number::ENDS, 0, 0, 0) == EAGAIN {
+        crate::wait::pause(MOMENT);
+    }
+}
+
 /// Leader: all have come to a call that takes these bytes away or synchronises them.
 pub fn ask_to_compare(start: u64, len: u64, how: u64) {
     let p = private();

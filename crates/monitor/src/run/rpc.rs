@@ -123,6 +123,11 @@ impl Monitor {
                 let range = regs.rdi..regs.rdi.saturating_add(regs.rsi);
                 self.compare_shared(pid, tid, range, regs.rdx)
             }
+            rpc::ENDS => self.may_end(pid),
+            rpc::FAULTED => {
+                self.faulted(pid);
+                0
+            }
             rpc::UNMAPPED => {
                 self.sweep(pid);
                 0

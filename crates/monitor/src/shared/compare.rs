@@ -4,7 +4,7 @@
 use super::LATER;
 use crate::journal::Event;
 use crate::objects::{Mapped, Object, mapped};
-use crate::state::Monitor;
+use crate::state::{End, Member, Monitor};
 use geryon_abi::layout::object::compare;
 use geryon_tracee::Pid;
 use std::ops::Range;
@@ -35,6 +35,17 @@ impl Monitor {
         0
     }
 
+    /// A follower has come to its end, see `rpc::ENDS`.
+    pub(crate) fn may_end(&self, pid: Pid) -> i64 {
+        let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
+        let leader = group.filter(|g| !g.ending).and_then(|g| g.leader_pid());
+        let objects = &self.shared.objects;
+        match leader.is_some_and(|l| objects.iter().any(|o| o.owner == l && o.is_open)) {
+            true => LATER,
+            false => 0,
+        }
+    }
+
     /// A process dies of a signal that all replicas got at the same place, in this thread of the leader.
     pub(crate) fn compare_at_crash(&mut self, pid: Pid, caller: Pid) {
         let alone = self.options.order.is_serial(self.options.replicas);
@@ -44,16 +55,25 @@ impl Monitor {
                 "it dies of a signal while other threads of the process run",
             );
         }
+        self.leaves_shared(pid);
     }
 
     /// A process dies of a signal from outside, wherever its replicas are.
     pub(crate) fn leave_out_at_signal(&mut self, pid: Pid) {
         self.leave_out(pid, "it is ended by a signal, which may come anywhere");
+        self.leaves_shared(pid);
+    }
+
+    /// A leader's process has ended: all that it had mapped should have been compared by then.
+    pub(crate) fn leave_out_at_end(&mut self, pid: Pid) {
+        self.leave_out(pid, "it has ended without a call for that");
+        self.leaves_shared(pid);
     }
 
     /// The user is to know of what nobody has compared: once.
     fn leave_out(&mut self, pid: Pid, why: &str) {
-        let Some(o) = self.shared.objects.iter().find(|o| o.owner == pid) else {
+        let mut objects = self.shared.objects.iter();
+        let Some(o) = objects.find(|o| o.owner == pid && o.is_open) else {
             return;
         };
         let what = format!(
@@ -68,7 +88,8 @@ impl Monitor {
 
     /// False: other threads run. A difference ends the run.
     fn is_compared(&mut self, pid: Pid, caller: Pid, range: Range<u64>, alone: bool) -> bool {
-        if !self.shared.objects.iter().any(|o| o.owner == pid) {
+        let mut objects = self.shared.objects.iter();
+        if !objects.any(|o| o.owner == pid && o.is_open) {
             return true;
         }
         let before = match alone {
@@ -92,7 +113,11 @@ impl Monitor {
     fn difference(&mut self, pid: Pid, range: &Range<u64>) -> Option<String> {
         let (group, leader) = self.membership(pid)?;
         let g = self.groups.get(&group)?;
-        let others: Vec<usize> = g.living().map(|m| m.0).filter(|r| *r != leader).collect();
+        // (One that has ended already has stored all that it was to store.)
+        let takes_part = |m: &Member| m.pid.is_some() || matches!(m.end, Some(End::Exited(_)));
+        let members = g.members.iter().enumerate();
+        let others = members.filter(|(r, m)| *r != leader && takes_part(m));
+        let others: Vec<usize> = others.map(|m| m.0).collect();
         let touched = |m: &&Mapped| m.start < range.end && range.start < m.start + m.len;
         let all = match mapped(pid) {
             Ok(all) => all,
