@@ -166,6 +166,21 @@ fn it_is_found_beside_other_threads() {
     }
 }
 
+/// Before it is on the disk.
+fn it_is_found_before_it_is_synchronised() {
+    for how in ["msync", "fsync", "fdatasync"] {
+        let outcome = Run::of("shared_syncs", "2", &[], &[how], |run| {
+            let file = fs::File::options().write(true).open(run.path("data"));
+            let file = file.expect("the program has made it");
+            file.write_all_at(b"x", 5000).expect("it is ours");
+            run.touch("go");
+        });
+        let words = ["/data, mapped to be shared", "first at byte 5000"];
+        says(&outcome, OWN, &words);
+        assert_eq!(stdout(&outcome), "", "{how}");
+    }
+}
+
 /// At the end of who has not unmapped it.
 fn it_is_found_at_the_end() {
     for n in ["2", "3"] {
@@ -228,6 +243,7 @@ command::in_both_orders! {
     what_only_the_leader_has_is_found,
     it_is_found_beside_other_threads,
     it_is_found_at_the_end,
+    it_is_found_before_it_is_synchronised,
     after_an_end_by_a_signal_it_is_said,
     without_confirmation_it_is_refused,
 }

@@ -93,8 +93,11 @@ pub fn changed(nr: u64, args: &[u64; 6], result: u64, of_object: bool) {
 /// Leader, at a call that all have confirmed: is it one that synchronises what is mapped?
 #[inline(always)]
 pub fn confirmed(nr: u16, args: &[u64; 6]) {
-    if nr as u64 == NR_MSYNC && private().replicas > 1 && RANGES.touch(args[0], args[1]) {
+    let nr = nr as u64;
+    if nr == NR_MSYNC && private().replicas > 1 && RANGES.touch(args[0], args[1]) {
         ask_to_compare(args[0], args[1], 0);
+    } else if content::synchronises(nr) && maps_objects() && is_known(args[0]) {
+        ask_to_compare(0, u64::MAX, 0);
     }
 }
 

@@ -455,7 +455,7 @@ mod tests {
         };
         assert_eq!(
             serde_json::to_string(&end).expect("a line"),
-            r#"{"event":"end","faults":1,"replaced":0,"promotions":0,"given_up":0,"lost_us":9,"events":7,"status":3}"#
+            r#"{"event":"end","faults":1,"replaced":0,"promotions":0,"given_up":0,"not_compared":0,"lost_us":9,"events":7,"status":3}"#
         );
     }
 

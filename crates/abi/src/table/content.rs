@@ -27,6 +27,12 @@ pub const fn transfers(nr: u64) -> bool {
     matches!(nr, 0 | 1 | 17..=20 | 295 | 296 | 327 | 328)
 }
 
+/// Does the call bring to the disk what is in descriptor 0 of its arguments, and what is mapped of it?
+pub const fn synchronises(nr: u64) -> bool {
+    // fsync, fdatasync
+    matches!(nr, 74 | 75)
+}
+
 /// What a call that has succeeded has changed; None when it changes no file's content.
 pub const fn place(nr: u64, args: &[u64; 6]) -> Option<Place> {
     /// FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE: all behind it moves.
