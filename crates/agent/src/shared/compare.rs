@@ -31,6 +31,10 @@ pub fn stand() {
 #[cold]
 #[inline(never)]
 fn stand_still() {
+    if block().vforked != vforked::NOT {
+        // Its parent's thread waits for it, and is not at rest.
+        return;
+    }
     loop {
         let seen = STANDS.load(Ordering::SeqCst);
         if seen == 0 {

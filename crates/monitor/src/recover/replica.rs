@@ -292,6 +292,9 @@ impl Monitor {
                 self.threads.insert(copy, Thread::of(copy));
                 return Ok(Err(match unmade {
                     Err(e) => Attempt::Later(format!("{e:#}")),
+                    Ok(_) if !self.shared.is_empty() => Attempt::Never(
+                        "its source maps files (mmap) to be shared and writable".into(),
+                    ),
                     Ok(_) => {
                         Attempt::Never("its source has memory that several processes share".into())
                     }
