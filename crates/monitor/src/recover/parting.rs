@@ -1,0 +1,162 @@
+//! Copies of processes that share memory are forked, and share it with their sources, too: they part from those.
+//! What they share among themselves is copied once, and mapped in each of them where its source has it.
+
+use super::thread::SCRATCH;
+use crate::image::{Image, memfd};
+use crate::maps::{AddressSpace, ObjectId, PAGE_BYTES, SHARED_NAME, SharedMap};
+use crate::setup::receive::{SCRATCH_BYTES, receive};
+use anyhow::{Context, Result, bail};
+use geryon_abi::layout::touches_reserved;
+use geryon_tracee::{Passage, Pid, RemoteMemory, Stopped};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+/// Behind what [`receive`] needs: which pages are there.
+const VECTOR: u64 = SCRATCH + 0x200;
+const _: () = assert!(SCRATCH_BYTES <= VECTOR - SCRATCH);
+/// Pages that are asked for at once, a byte each.
+const VECTOR_PAGES: u64 = 1024;
+
+/// A copy that stands at its first stop.
+pub(super) struct Part<'a> {
+    /// Its process.
+    pub pid: Pid,
+    /// Its memory.
+    pub memory: &'a RemoteMemory,
+    /// Its first thread's block.
+    pub block: u64,
+}
+
+impl Part<'_> {
+    /// Make a call in it.
+    fn call(&self, image: &Image, nr: i64, args: [u64; 6], what: &str) -> Result<u64> {
+        let at = image.symbol("geryon_injected");
+        let result = Stopped(self.pid).injected_syscall(at, nr, args)?;
+        if (-4095..0).contains(&result) {
+            let e = std::io::Error::from_raw_os_error(-result as i32);
+            bail!("cannot {what} in a copy: {e}");
+        }
+        Ok(result as u64)
+    }
+}
+
+/// What is shared, and where: the number of the part, and its mapping.
+type Shared = BTreeMap<ObjectId, Vec<(usize, SharedMap)>>;
+
+/// Give the copies memory of their own where their sources share some. (The sources, with which they share it
+/// until then, stand still.)
+///
+/// # Errors
+/// When memory or descriptors are short, or one of them dies.
+pub(super) fn part(parts: &[Part<'_>], image: &Image, passage: &Passage) -> Result<()> {
+    let mut shared = Shared::new();
+    for (n, part) in parts.iter().enumerate() {
+        for map in AddressSpace::open(part.pid)?.shared()? {
+            if !touches_reserved(map.start, map.len) {
+                shared.entry(map.object).or_default().push((n, map));
+            }
+        }
+    }
+    for maps in shared.values() {
+        let file = memfd(SHARED_NAME)?;
+        let end = maps.iter().map(|(_, m)| m.offset + m.len).max();
+        file.set_len(end.unwrap_or(0)).context("its size")?;
+        let mut copied: Vec<&SharedMap> = Vec::new();
+        for (n, map) in maps {
+            let again =
+                |c: &&SharedMap| c.offset <= map.offset && map.offset + map.len <= c.offset + c.len;
+            if !copied.iter().any(again) {
+                copy(&parts[*n], map, &file, image)?;
+                copied.push(map);
+            }
+        }
+        for (n, part) in parts.iter().enumerate() {
+            let own = maps.iter().filter(|(of, _)| *of == n);
+            let own: Vec<&SharedMap> = own.map(|(_, map)| map).collect();
+            if !own.is_empty() {
+                map_instead(part, &own, &file, image, passage)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a mapping, to their place in the object that will be mapped instead.
+fn copy(part: &Part<'_>, map: &SharedMap, file: &File, image: &Image) -> Result<()> {
+    let mut bytes = Vec::new();
+    let mut at = map.start;
+    while at < map.start + map.len {
+        let pages = ((map.start + map.len - at) / PAGE_BYTES).min(VECTOR_PAGES);
+        let there = present(part, at, pages, image)?;
+        let mut page = 0;
+        while page < there.len() {
+            let run = there[page..].iter().take_while(|is| **is == there[page]);
+            let run = run.count();
+            if there[page] {
+                let from = at + page as u64 * PAGE_BYTES;
+                bytes.resize(run * PAGE_BYTES as usize, 0);
+                part.memory
+                    .read(from, &mut bytes)
+                    .context("what is shared")?;
+                file.write_all_at(&bytes, map.offset + (from - map.start))
+                    .context("a copy of what is shared")?;
+            }
+            page += run;
+        }
+        at += pages * PAGE_BYTES;
+    }
+    Ok(())
+}
+
+/// Which pages have been written to? (To read the others would make them.)
+fn present(part: &Part<'_>, at: u64, pages: u64, image: &Image) -> Result<Vec<bool>> {
+    if swaps() {
+        // What was swapped out is not in memory either.
+        return Ok(vec![true; pages as usize]);
+    }
+    let vector = part.block + VECTOR;
+    let ask = [at, pages * PAGE_BYTES, vector, 0, 0, 0];
+    part.call(image, libc::SYS_mincore, ask, "find the pages")?;
+    let mut there = vec![0; pages as usize];
+    part.memory.read(vector, &mut there)?;
+    Ok(there.iter().map(|page| page & 1 != 0).collect())
+}
+
+/// Has the machine swapped anything out?
+fn swaps() -> bool {
+    // SAFETY: plain numbers, which the kernel then writes.
+    let (result, info) = unsafe {
+        let mut info: libc::sysinfo = std::mem::zeroed();
+        (libc::sysinfo(&raw mut info), info)
+    };
+    result != 0 || info.freeswap != info.totalswap
+}
+
+/// Map the file where the copy has what its source shares.
+fn map_instead(
+    part: &Part<'_>,
+    maps: &[&SharedMap],
+    file: &File,
+    image: &Image,
+    passage: &Passage,
+) -> Result<()> {
+    let call = |nr, args, what: &str| part.call(image, nr, args, what);
+    let scratch = part.block + SCRATCH;
+    let [fd] = receive(&call, part.memory, passage, scratch, [file.as_fd()])?;
+    for map in maps {
+        let flags = (libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
+        let args = [
+            map.start,
+            map.len,
+            map.protection as u64,
+            flags,
+            fd,
+            map.offset,
+        ];
+        call(libc::SYS_mmap, args, "map what is shared")?;
+    }
+    call(libc::SYS_close, [fd, 0, 0, 0, 0, 0], "close a descriptor")?;
+    Ok(())
+}
