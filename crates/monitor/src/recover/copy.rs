@@ -148,9 +148,18 @@ impl Monitor {
         })
     }
 
+    /// A copy that was forked is a member of its group, although its threads are still to be made: what the leader
+    /// does from here on waits for it.
+    pub(super) fn enrol_forked(&mut self, forked: &Forked) {
+        self.enrol_process(forked.id, forked.seat.replica, forked.pid, &forked.asleep);
+    }
+
     /// The copy is of no use: its end is all that is waited for.
     pub(super) fn unmake(&mut self, forked: &Forked) {
         geryon_tracee::kill(forked.pid, libc::SIGKILL);
+        if let Some(g) = self.groups.get_mut(&forked.id) {
+            g.forget(forked.seat.replica);
+        }
         self.leave_seat(forked.id, forked.seat.replica);
         let replica = forked.seat.replica;
         // (Its threads, if it has some by now, are known.)

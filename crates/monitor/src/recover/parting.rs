@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 const VECTOR: u64 = SCRATCH + 0x200;
 const _: () = assert!(SCRATCH_BYTES <= VECTOR - SCRATCH);
 /// Pages that are asked for at once, a byte each.
-const VECTOR_PAGES: u64 = 1024;
+const VECTOR_PAGES: u64 = 4096;
 
 /// A copy that stands at its first stop.
 pub(super) struct Part<'a> {
@@ -59,32 +59,42 @@ pub(super) fn part(parts: &[Part<'_>], image: &Image, passage: &Passage) -> Resu
             }
         }
     }
+    if shared.is_empty() {
+        return Ok(());
+    }
+    // One file for all of it: each of them has to be told of it.
+    let file = memfd(SHARED_NAME)?;
+    let mut places: Vec<Vec<Placed<'_>>> = parts.iter().map(|_| Vec::new()).collect();
+    let mut end = 0u64;
     for maps in shared.values() {
-        let file = memfd(SHARED_NAME)?;
-        let end = maps.iter().map(|(_, m)| m.offset + m.len).max();
-        file.set_len(end.unwrap_or(0)).context("its size")?;
+        let base = end.next_multiple_of(APART);
         let mut copied: Vec<&SharedMap> = Vec::new();
         for (n, map) in maps {
-            let again =
+            end = end.max(base + map.offset + map.len);
+            file.set_len(end).context("the size of what is shared")?;
+            let covers =
                 |c: &&SharedMap| c.offset <= map.offset && map.offset + map.len <= c.offset + c.len;
-            if !copied.iter().any(again) {
-                copy(&parts[*n], map, &file, image)?;
+            if !copied.iter().any(covers) {
+                copy(&parts[*n], map, &file, base, image)?;
                 copied.push(map);
             }
+            places[*n].push((map, base));
         }
-        for (n, part) in parts.iter().enumerate() {
-            let own = maps.iter().filter(|(of, _)| *of == n);
-            let own: Vec<&SharedMap> = own.map(|(_, map)| map).collect();
-            if !own.is_empty() {
-                map_instead(part, &own, &file, image, passage)?;
-            }
-        }
+    }
+    for (part, own) in parts.iter().zip(&places) {
+        map_instead(part, own, &file, image, passage)?;
     }
     Ok(())
 }
 
-/// The bytes of a mapping, to their place in the object that will be mapped instead.
-fn copy(part: &Part<'_>, map: &SharedMap, file: &File, image: &Image) -> Result<()> {
+/// A mapping, and where its object begins in the file that is mapped instead.
+type Placed<'a> = (&'a SharedMap, u64);
+
+/// Objects begin at multiples of that in the file: a mapping that grows does not come to the next one.
+const APART: u64 = 1 << 40;
+
+/// The bytes of a mapping, to their place in the file.
+fn copy(part: &Part<'_>, map: &SharedMap, file: &File, base: u64, image: &Image) -> Result<()> {
     let mut bytes = Vec::new();
     let mut at = map.start;
     while at < map.start + map.len {
@@ -100,7 +110,7 @@ fn copy(part: &Part<'_>, map: &SharedMap, file: &File, image: &Image) -> Result<
                 part.memory
                     .read(from, &mut bytes)
                     .context("what is shared")?;
-                file.write_all_at(&bytes, map.offset + (from - map.start))
+                file.write_all_at(&bytes, base + map.offset + (from - map.start))
                     .context("a copy of what is shared")?;
             }
             page += run;
@@ -137,15 +147,18 @@ fn swaps() -> bool {
 /// Map the file where the copy has what its source shares.
 fn map_instead(
     part: &Part<'_>,
-    maps: &[&SharedMap],
+    maps: &[Placed<'_>],
     file: &File,
     image: &Image,
     passage: &Passage,
 ) -> Result<()> {
+    if maps.is_empty() {
+        return Ok(());
+    }
     let call = |nr, args, what: &str| part.call(image, nr, args, what);
     let scratch = part.block + SCRATCH;
     let [fd] = receive(&call, part.memory, passage, scratch, [file.as_fd()])?;
-    for map in maps {
+    for (map, base) in maps {
         let flags = (libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
         let args = [
             map.start,
@@ -153,7 +166,7 @@ fn map_instead(
             map.protection as u64,
             flags,
             fd,
-            map.offset,
+            base + map.offset,
         ];
         call(libc::SYS_mmap, args, "map what is shared")?;
     }

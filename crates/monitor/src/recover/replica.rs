@@ -76,13 +76,13 @@ impl Monitor {
             Ok(made) => made,
             Err(attempt) => return Ok(attempt),
         };
-        self.begin(id, &made);
+        self.enrol(id, &made);
+        self.begin(&made);
         Ok(Attempt::Done(source))
     }
 
-    /// A copy that was made takes part from now on.
-    pub(super) fn begin(&mut self, id: GroupId, made: &Made) {
-        self.enrol(id, made);
+    /// A copy that takes part is let go.
+    pub(super) fn begin(&mut self, made: &Made) {
         self.dies_at(FaultPoint::CopyJoined, made.pid);
         if self.options.eager_copy {
             self.begin_unsharing(made.replica, made.pid);
@@ -92,12 +92,23 @@ impl Monitor {
 
     /// A copy that was made is a member of its group from now on; it is left stopped.
     pub(crate) fn enrol(&mut self, id: GroupId, made: &Made) {
+        self.enrol_process(id, made.replica, made.pid, &made.asleep);
+    }
+
+    /// `asleep`: the rings at whose ends threads of its source slept.
+    pub(super) fn enrol_process(
+        &mut self,
+        id: GroupId,
+        replica: usize,
+        pid: Pid,
+        asleep: &[usize],
+    ) {
         if let Some(g) = self.groups.get_mut(&id) {
-            let m = &mut g.members[made.replica];
-            m.pid = Some(made.pid);
+            let m = &mut g.members[replica];
+            m.pid = Some(pid);
             m.end = None;
             m.missed = 0;
-            g.segment.join(made.replica, &made.asleep);
+            g.segment.join(replica, asleep);
         }
     }
 

@@ -83,14 +83,14 @@ impl Monitor {
         };
         halted.iter().for_each(|threads| self.release(threads));
         self.pause = since.elapsed();
-        let mut made: Vec<(GroupId, Made)> = Vec::new();
+        let mut made: Vec<Made> = Vec::new();
         let mut failed = forked?;
         for (copy, memory) in &mut copies {
             let Some(memory) = memory.take().filter(|_| failed.is_none()) else {
                 break;
             };
             match self.complete_copy(copy, memory) {
-                Ok(it) => made.push((copy.id, it)),
+                Ok(it) => made.push(it),
                 Err(e) => failed = Some(Attempt::Later(format!("{e:#}"))),
             }
         }
@@ -98,7 +98,7 @@ impl Monitor {
             copies.iter().for_each(|(copy, _)| self.unmake(copy));
             return Ok(attempt);
         }
-        made.iter().for_each(|(id, made)| self.begin(*id, made));
+        made.iter().for_each(|made| self.begin(made));
         Ok(Attempt::Done(kin.source))
     }
 
@@ -146,9 +146,13 @@ impl Monitor {
             .iter()
             .filter_map(|(copy, memory)| Some(copy.part(memory.as_ref()?)))
             .collect();
-        match parting::part(&parts, &self.image, &self.passage) {
-            Ok(()) => Ok(None),
-            Err(e) => later(e),
+        if let Err(e) = parting::part(&parts, &self.image, &self.passage) {
+            return later(e);
         }
+        // All of them before one of the sources goes on: when the leader makes a call that its followers have
+        // confirmed, each of them has written to the shared memory what stands before it in the program. A copy
+        // that had not been asked would find out too late that another process of its replica may read that.
+        copies.iter().for_each(|(copy, _)| self.enrol_forked(copy));
+        Ok(None)
     }
 }
