@@ -26,6 +26,8 @@ pub(super) struct Forked {
     pub source: usize,
     /// The source leads, and the copy is to follow.
     led: bool,
+    /// It has the table of descriptors of its source.
+    shares_files: bool,
     /// The copy.
     pub pid: Pid,
     states: Vec<State>,
@@ -33,7 +35,27 @@ pub(super) struct Forked {
     asleep: Vec<usize>,
 }
 
+/// Whose table of descriptors a copy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Files {
+    /// No process that leads has it.
+    Own,
+    /// That of its source, which leads.
+    Sources,
+    /// That of its group's leader.
+    Leaders,
+}
+
 impl Forked {
+    /// Whose descriptors are its own, too, and will be used while the copy is being completed?
+    pub fn files(&self) -> Files {
+        match (self.led, self.shares_files) {
+            (true, _) => Files::Sources,
+            (false, true) => Files::Leaders,
+            (false, false) => Files::Own,
+        }
+    }
+
     /// It, to part from its source.
     pub fn part<'a>(&self, memory: &'a RemoteMemory) -> Part<'a> {
         Part {
@@ -99,6 +121,7 @@ impl Monitor {
             seat,
             source,
             led,
+            shares_files: files,
             pid: copy,
             states,
             places,

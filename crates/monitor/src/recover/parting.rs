@@ -45,53 +45,65 @@ impl Part<'_> {
 /// What is shared, and where: the number of the part, and its mapping.
 type Shared = BTreeMap<ObjectId, Vec<(usize, SharedMap)>>;
 
-/// Give the copies memory of their own where their sources share some. (The sources, with which they share it
-/// until then, stand still.)
-///
-/// # Errors
-/// When memory or descriptors are short, or one of them dies.
-pub(super) fn part(parts: &[Part<'_>], image: &Image, passage: &Passage) -> Result<()> {
-    let mut shared = Shared::new();
-    for (n, part) in parts.iter().enumerate() {
-        for map in AddressSpace::open(part.pid)?.shared()? {
-            if !touches_reserved(map.start, map.len) {
-                shared.entry(map.object).or_default().push((n, map));
-            }
-        }
-    }
-    if shared.is_empty() {
-        return Ok(());
-    }
-    // One file for all of it: each of them has to be told of it.
-    let file = memfd(SHARED_NAME)?;
-    let mut places: Vec<Vec<Placed<'_>>> = parts.iter().map(|_| Vec::new()).collect();
-    let mut end = 0u64;
-    for maps in shared.values() {
-        let base = end.next_multiple_of(APART);
-        let mut copied: Vec<&SharedMap> = Vec::new();
-        for (n, map) in maps {
-            end = end.max(base + map.offset + map.len);
-            file.set_len(end).context("the size of what is shared")?;
-            let covers =
-                |c: &&SharedMap| c.offset <= map.offset && map.offset + map.len <= c.offset + c.len;
-            if !copied.iter().any(covers) {
-                copy(&parts[*n], map, &file, base, image)?;
-                copied.push(map);
-            }
-            places[*n].push((map, base));
-        }
-    }
-    for (part, own) in parts.iter().zip(&places) {
-        map_instead(part, own, &file, image, passage)?;
-    }
-    Ok(())
-}
-
 /// A mapping, and where its object begins in the file that is mapped instead.
-type Placed<'a> = (&'a SharedMap, u64);
+type Placed = (SharedMap, u64);
 
 /// Objects begin at multiples of that in the file: a mapping that grows does not come to the next one.
 const APART: u64 = 1 << 40;
+
+/// What copies share with their sources, as it was at one moment.
+pub(super) struct Saved {
+    /// One file for all of it: each copy has to be told of it.
+    file: File,
+    /// What each of them maps.
+    places: Vec<Vec<Placed>>,
+}
+
+impl Saved {
+    /// Of copies whose sources stand still.
+    ///
+    /// # Errors
+    /// When memory or descriptors are short, or one of them dies.
+    pub(super) fn of(parts: &[Part<'_>], image: &Image) -> Result<Saved> {
+        let mut shared = Shared::new();
+        for (n, part) in parts.iter().enumerate() {
+            for map in AddressSpace::open(part.pid)?.shared()? {
+                if !touches_reserved(map.start, map.len) {
+                    shared.entry(map.object).or_default().push((n, map));
+                }
+            }
+        }
+        let file = memfd(SHARED_NAME)?;
+        let mut places: Vec<Vec<Placed>> = parts.iter().map(|_| Vec::new()).collect();
+        let mut end = 0u64;
+        for maps in shared.into_values() {
+            let base = end.next_multiple_of(APART);
+            let mut copied: Vec<(u64, u64)> = Vec::new();
+            for (n, map) in maps {
+                let (from, to) = (map.offset, map.offset + map.len);
+                end = end.max(base + to);
+                file.set_len(end).context("the size of what is shared")?;
+                if !copied.iter().any(|(a, b)| *a <= from && to <= *b) {
+                    copy(&parts[n], &map, &file, base, image)?;
+                    copied.push((from, to));
+                }
+                places[n].push((map, base));
+            }
+        }
+        Ok(Saved { file, places })
+    }
+
+    /// Give the same copies, in the same order, memory of their own.
+    ///
+    /// # Errors
+    /// As for [`Saved::of`].
+    pub(super) fn map(&self, parts: &[Part<'_>], image: &Image, passage: &Passage) -> Result<()> {
+        for (part, own) in parts.iter().zip(&self.places) {
+            map_instead(part, own, &self.file, image, passage)?;
+        }
+        Ok(())
+    }
+}
 
 /// The bytes of a mapping, to their place in the file.
 fn copy(part: &Part<'_>, map: &SharedMap, file: &File, base: u64, image: &Image) -> Result<()> {
@@ -147,7 +159,7 @@ fn swaps() -> bool {
 /// Map the file where the copy has what its source shares.
 fn map_instead(
     part: &Part<'_>,
-    maps: &[Placed<'_>],
+    maps: &[Placed],
     file: &File,
     image: &Image,
     passage: &Passage,

@@ -2,12 +2,12 @@
 //! one would find in their memory what its own source has written since.
 
 use super::Attempt;
-use super::copy::Forked;
-use super::parting;
+use super::copy::{Files, Forked};
+use super::parting::{Part, Saved};
 use super::replica::{Made, Seat};
 use crate::maps::AddressSpace;
-use crate::state::{GroupId, Monitor};
-use anyhow::Result;
+use crate::state::{Group, GroupId, Monitor};
+use anyhow::{Result, anyhow};
 use geryon_abi::layout::touches_reserved;
 use geryon_tracee::{Pid, RemoteMemory};
 use std::time::Instant;
@@ -26,6 +26,23 @@ impl Kin {
     /// Is its process in this group one of them?
     pub(super) fn has(&self, id: GroupId) -> bool {
         self.members.iter().any(|(i, _)| *i == id)
+    }
+}
+
+/// Copies that are being made.
+#[derive(Default)]
+struct Copies {
+    forked: Vec<Forked>,
+    /// Of those that have come to their first stop.
+    memories: Vec<RemoteMemory>,
+    /// What they are still to be given.
+    saved: Option<Saved>,
+}
+
+impl Copies {
+    fn parts(&self) -> Vec<Part<'_>> {
+        let all = self.forked.iter().zip(&self.memories);
+        all.map(|(copy, memory)| copy.part(memory)).collect()
     }
 }
 
@@ -75,7 +92,7 @@ impl Monitor {
         let since = Instant::now();
         let mut halted = Vec::new();
         let hindered = self.halt_kin(kin, &mut halted);
-        let mut copies = Vec::new();
+        let mut copies = Copies::default();
         let forked = match hindered {
             Ok(None) => self.fork_kin(kin, replica, &halted, &mut copies),
             Ok(Some(why)) => Ok(Some(Attempt::Later(why.into()))),
@@ -83,22 +100,19 @@ impl Monitor {
         };
         halted.iter().for_each(|threads| self.release(threads));
         self.pause = since.elapsed();
-        let mut made: Vec<Made> = Vec::new();
-        let mut failed = forked?;
-        for (copy, memory) in &mut copies {
-            let Some(memory) = memory.take().filter(|_| failed.is_none()) else {
-                break;
-            };
-            match self.complete_copy(copy, memory) {
-                Ok(it) => made.push(it),
-                Err(e) => failed = Some(Attempt::Later(format!("{e:#}"))),
+        let made = match forked? {
+            Some(attempt) => Err(attempt),
+            None => self
+                .complete_kin(&mut copies)
+                .map_err(|e| Attempt::Later(format!("{e:#}"))),
+        };
+        match made {
+            Ok(made) => made.iter().for_each(|made| self.begin(made)),
+            Err(attempt) => {
+                copies.forked.iter().for_each(|copy| self.unmake(copy));
+                return Ok(attempt);
             }
         }
-        if let Some(attempt) = failed {
-            copies.iter().for_each(|(copy, _)| self.unmake(copy));
-            return Ok(attempt);
-        }
-        made.iter().for_each(|made| self.begin(made));
         Ok(Attempt::Done(kin.source))
     }
 
@@ -115,14 +129,14 @@ impl Monitor {
         Ok(all.find_map(|(id, pid)| self.hinders(*id, (kin.source, *pid))))
     }
 
-    /// Fork them, and give the copies memory of their own. The attempt's outcome when one cannot be copied:
-    /// then those that were forked are of no use.
+    /// Fork them, and keep what they share as it is now. The attempt's outcome when one cannot be copied: then
+    /// those that were forked are of no use.
     fn fork_kin(
         &mut self,
         kin: &Kin,
         replica: usize,
         halted: &[Vec<Pid>],
-        copies: &mut Vec<(Forked, Option<RemoteMemory>)>,
+        copies: &mut Copies,
     ) -> Result<Option<Attempt>> {
         let seat = Seat {
             replica,
@@ -131,28 +145,74 @@ impl Monitor {
         let later = |e: anyhow::Error| Ok(Some(Attempt::Later(format!("{e:#}"))));
         for ((id, pid), threads) in kin.members.iter().zip(halted) {
             match self.fork_halted(*id, seat, (kin.source, *pid), threads) {
-                Ok(Ok(forked)) => copies.push((forked, None)),
+                Ok(Ok(forked)) => copies.forked.push(forked),
                 Ok(Err(attempt)) => return Ok(Some(attempt)),
                 Err(e) => return later(e),
             }
         }
-        for (copy, memory) in copies.iter_mut() {
-            match self.settle_copy(copy) {
-                Ok(m) => *memory = Some(m),
-                Err(e) => return later(e),
-            }
+        match self.save_kin(copies) {
+            Ok(()) => Ok(None),
+            Err(e) => later(e),
         }
-        let parts: Vec<parting::Part<'_>> = copies
-            .iter()
-            .filter_map(|(copy, memory)| Some(copy.part(memory.as_ref()?)))
-            .collect();
-        if let Err(e) = parting::part(&parts, &self.image, &self.passage) {
-            return later(e);
+    }
+
+    fn save_kin(&mut self, copies: &mut Copies) -> Result<()> {
+        for copy in &copies.forked {
+            let memory = self.settle_copy(copy)?;
+            copies.memories.push(memory);
+        }
+        copies.saved = Some(Saved::of(&copies.parts(), &self.image)?);
+        if copies.forked.iter().any(|c| c.files() == Files::Sources) {
+            self.part_kin(copies)?;
         }
         // All of them before one of the sources goes on: when the leader makes a call that its followers have
         // confirmed, each of them has written to the shared memory what stands before it in the program. A copy
         // that had not been asked would find out too late that another process of its replica may read that.
-        copies.iter().for_each(|(copy, _)| self.enrol_forked(copy));
-        Ok(None)
+        copies
+            .forked
+            .iter()
+            .for_each(|copy| self.enrol_forked(copy));
+        Ok(())
+    }
+
+    /// The copies get memory of their own, unless they have it. A leader whose descriptors one of them has stands
+    /// still meanwhile: it would find that of what is to be mapped among its own.
+    fn part_kin(&mut self, copies: &mut Copies) -> Result<()> {
+        let Some(saved) = copies.saved.take() else {
+            return Ok(());
+        };
+        let mut halted = Vec::new();
+        let stand = self.halt_leaders(copies, &mut halted);
+        let parted = match stand {
+            Ok(true) => saved.map(&copies.parts(), &self.image, &self.passage),
+            Ok(false) => Err(anyhow!("its leader's threads did not stop")),
+            Err(e) => Err(e),
+        };
+        halted.iter().for_each(|threads| self.release(threads));
+        parted
+    }
+
+    /// False: one of them did not stop in time.
+    fn halt_leaders(&mut self, copies: &Copies, halted: &mut Vec<Vec<Pid>>) -> Result<bool> {
+        for copy in &copies.forked {
+            let leader = self.groups.get(&copy.id).and_then(Group::leader_pid);
+            let Some(leader) = leader.filter(|_| copy.files() == Files::Leaders) else {
+                continue;
+            };
+            match self.halt(leader)? {
+                Some(threads) => halted.push(threads),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// What the copies still lack.
+    fn complete_kin(&mut self, copies: &mut Copies) -> Result<Vec<Made>> {
+        self.part_kin(copies)?;
+        let memories = std::mem::take(&mut copies.memories);
+        let all = copies.forked.iter().zip(memories);
+        all.map(|(copy, memory)| self.complete_copy(copy, memory))
+            .collect()
     }
 }
