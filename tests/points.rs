@@ -232,6 +232,45 @@ fn newborns_are_not_copied() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// Processes that share memory are copied together, and one of them is lost meanwhile: a source, a copy or the
+/// leader. (They were not copied at all.)
+#[test]
+fn processes_that_share_memory_are_lost_again() {
+    support::no_core_files();
+    let guest = guest::built("recover_shared")
+        .to_string_lossy()
+        .into_owned();
+    let native = one(&[&guest, "60"], None).expect("it starts");
+    let geryon = settings::geryon();
+    let points = [
+        FaultPoint::SourceHalted,
+        FaultPoint::SourceCopied,
+        FaultPoint::LeaderBeside,
+        FaultPoint::CopyForked,
+        FaultPoint::CopyJoined,
+        FaultPoint::CopyFails,
+    ];
+    let (mut lost, mut failures) = (0, Vec::new());
+    for (order, point, nth) in ["serial", "clocks"].iter().flat_map(|order| {
+        let points = points.iter();
+        points.flat_map(move |point| (1..=3).map(move |nth| (order, point, nth)))
+    }) {
+        let at = format!("{}:{nth}", point.name());
+        let mut argv = vec![geryon.as_str(), "run", "-n", "3", "--order", order];
+        argv.extend(["--fail-at", "acknowledged:40:1", "--fail-at", &at]);
+        argv.extend(["--", &guest, "60"]);
+        let outcome = one(&argv, Some(())).unwrap_or_else(|e| panic!("{argv:?}: {e}"));
+        let said = String::from_utf8_lossy(&outcome.stderr);
+        lost += usize::from(said.contains(&format!("fault point {}", point.name())));
+        let is_right = outcome.ended == native.ended && outcome.stdout == native.stdout;
+        if !is_right || !said.contains("3 replicas again") {
+            failures.push(format!("{argv:?}: {}\n{said}", outcome.ended));
+        }
+    }
+    assert!(lost >= 30, "somebody was lost in {lost} runs only");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 /// One run. Whether the place was passed so often; `Err` says what is wrong.
 fn trial(
     guest: &str,

@@ -77,6 +77,9 @@ fn killed_replicas_are_replaced() {
     try_case(&openmp(), "openmp", OFTEN, &inputs, &mut verdicts);
     try_case(&memory(), "memory", OFTEN, &inputs, &mut verdicts);
     try_case(&tree(), "tree", OFTEN, &inputs, &mut verdicts);
+    let shared = as_natively("shared", "recover_shared", 240);
+    try_case(&shared, "shared", OFTEN, &inputs, &mut verdicts);
+    try_case(&shared, "shared, two", two, &inputs, &mut verdicts);
     try_case(&spawn(), "spawn", OFTEN, &inputs, &mut verdicts);
     try_case(&spawn(), "spawn, two", two, &inputs, &mut verdicts);
     let leaders = Scene {

@@ -28,18 +28,52 @@ pub struct CodeMap {
     pub path: PathBuf,
 }
 
+/// Names the object that is mapped: device and inode.
+pub type ObjectId = (u32, u32, u64);
+
+/// A mapping of an object whose other mappings show what is written to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedMap {
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Of the first byte in the object.
+    pub offset: u64,
+    /// As for mmap(2).
+    pub protection: i32,
+    /// What is mapped.
+    pub object: ObjectId,
+    /// It has no name in the file system, and never had one.
+    pub anonymous: bool,
+}
+
 /// One mapping: what PROCMAP_QUERY tells of it.
 struct Mapping {
     start: u64,
     end: u64,
     offset: u64,
+    readable: bool,
+    writable: bool,
     executable: bool,
-    /// Writable, and what is written is seen by others.
+    /// What is written is seen by others.
     shared: bool,
-    /// Writable, and what is written is seen by nobody else.
-    own: bool,
+    object: ObjectId,
     name: Vec<u8>,
 }
+
+impl Mapping {
+    /// As the kernel names memory that was mapped to be shared without a file, and what stands for that in
+    /// the copy of a process.
+    fn is_anonymous(&self) -> bool {
+        self.name.starts_with(b"/dev/zero (deleted)") || self.name.starts_with(SHARED_OBJECT)
+    }
+}
+
+/// What [`memfd`](crate::image::memfd)s are called that stand for shared memory.
+pub const SHARED_NAME: &str = "geryon-shared";
+/// As the kernel shows them.
+const SHARED_OBJECT: &[u8] = b"/memfd:geryon-shared";
 
 /// The mappings of a stopped process.
 pub struct AddressSpace {
@@ -87,7 +121,35 @@ impl AddressSpace {
     /// # Errors
     /// When the process is gone.
     pub fn shared_writable(&self) -> Result<Vec<(u64, u64)>> {
-        self.those(|m| m.shared)
+        self.those(|m| m.writable && m.shared)
+    }
+
+    /// The mappings that may show what another process has written, or it what this one has: those that are
+    /// writable, and all of anonymous memory.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn shared(&self) -> Result<Vec<SharedMap>> {
+        let mut out = Vec::new();
+        let mut at = 0;
+        while let Some(m) = self.at_or_after(at)? {
+            at = m.end;
+            let anonymous = m.is_anonymous();
+            if m.shared && (m.writable || anonymous) {
+                let bit = |is: bool, bit| if is { bit } else { libc::PROT_NONE };
+                out.push(SharedMap {
+                    start: m.start,
+                    len: m.end - m.start,
+                    offset: m.offset,
+                    protection: bit(m.readable, libc::PROT_READ)
+                        | bit(m.writable, libc::PROT_WRITE)
+                        | bit(m.executable, libc::PROT_EXEC),
+                    object: m.object,
+                    anonymous,
+                });
+            }
+        }
+        Ok(out)
     }
 
     /// Start and length of the writable mappings that belong to this process alone.
@@ -95,7 +157,7 @@ impl AddressSpace {
     /// # Errors
     /// When the process is gone.
     pub fn own_writable(&self) -> Result<Vec<(u64, u64)>> {
-        self.those(|m| m.own)
+        self.those(|m| m.writable && !m.shared)
     }
 
     fn those(&self, are: impl Fn(&Mapping) -> bool) -> Result<Vec<(u64, u64)>> {
@@ -163,6 +225,7 @@ struct Query {
 /// `_IOWR('f', 17, struct procmap_query)`
 const PROCMAP_QUERY: u64 = 0xc000_6611 | (size_of::<Query>() as u64) << 16;
 const COVERING_OR_NEXT: u64 = 0x10;
+const READABLE: u64 = 1;
 const WRITABLE: u64 = 2;
 const EXECUTABLE: u64 = 4;
 const SHARED: u64 = 8;
@@ -192,9 +255,11 @@ fn query(file: &File, at: u64) -> std::io::Result<Option<Mapping>> {
         start: q.vma_start,
         end: q.vma_end,
         offset: q.vma_offset,
+        readable: q.vma_flags & READABLE != 0,
+        writable: q.vma_flags & WRITABLE != 0,
         executable: q.vma_flags & EXECUTABLE != 0,
-        shared: q.vma_flags & (WRITABLE | SHARED) == WRITABLE | SHARED,
-        own: q.vma_flags & (WRITABLE | SHARED) == WRITABLE,
+        shared: q.vma_flags & SHARED != 0,
+        object: (q.dev_major, q.dev_minor, q.inode),
         name: name[..len.min(name.len())].to_vec(),
     }))
 }
@@ -207,14 +272,24 @@ fn line(text: &[u8]) -> Option<Mapping> {
     let dash = range.iter().position(|b| *b == b'-')?;
     let permissions = fields.next()?;
     let offset = fields.next()?;
-    let name = fields.nth(2).unwrap_or(b"");
+    let device = fields.next()?;
+    let colon = device.iter().position(|b| *b == b':')?;
+    let inode = std::str::from_utf8(fields.next()?).ok()?;
+    let name = fields.next().unwrap_or(b"");
+    let has = |n: usize, letter: u8| permissions.get(n) == Some(&letter);
     Some(Mapping {
         start: word(&range[..dash])?,
         end: word(&range[dash + 1..])?,
         offset: word(offset)?,
-        executable: permissions.get(2) == Some(&b'x'),
-        shared: permissions.get(1) == Some(&b'w') && permissions.get(3) == Some(&b's'),
-        own: permissions.get(1) == Some(&b'w') && permissions.get(3) == Some(&b'p'),
+        readable: has(0, b'r'),
+        writable: has(1, b'w'),
+        executable: has(2, b'x'),
+        shared: has(3, b's'),
+        object: (
+            word(&device[..colon])? as u32,
+            word(&device[colon + 1..])? as u32,
+            inode.parse().ok()?,
+        ),
         name: name.trim_ascii_start().to_vec(),
     })
 }
@@ -259,6 +334,53 @@ mod tests {
             assert!(!space.is_free(0x1_0000, here), "a mapping inside");
             assert!(space.is_free(0x1_0000, 4096));
         }
+    }
+
+    #[test]
+    fn both_ways_find_the_same_shared_memory() {
+        const BYTES: usize = 1 << 16;
+        // SAFETY: a new mapping at an address that the kernel chooses; nobody uses it.
+        let at = unsafe {
+            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+            let at = libc::mmap(
+                std::ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                -1,
+                0,
+            );
+            assert_ne!(at, libc::MAP_FAILED);
+            assert_eq!(libc::mprotect(at.byte_add(4096), 4096, libc::PROT_NONE), 0);
+            at as u64
+        };
+        let there = |space: AddressSpace| {
+            let all = space.shared().unwrap();
+            let ours = all
+                .into_iter()
+                .filter(|m| (at..at + BYTES as u64).contains(&m.start));
+            ours.collect::<Vec<_>>()
+        };
+        let parts = there(own());
+        assert_eq!(parts, there(whole()));
+        let told: Vec<_> = parts
+            .iter()
+            .map(|m| (m.offset, m.len, m.protection))
+            .collect();
+        let rw = libc::PROT_READ | libc::PROT_WRITE;
+        let wanted = [
+            (0, 4096, rw),
+            (4096, 4096, 0),
+            (8192, BYTES as u64 - 8192, rw),
+        ];
+        assert_eq!(told, wanted);
+        assert!(
+            parts
+                .iter()
+                .all(|m| m.anonymous && m.object == parts[0].object)
+        );
+        // SAFETY: nobody uses it.
+        unsafe { libc::munmap(at as *mut libc::c_void, BYTES) };
     }
 
     #[test]

@@ -2,13 +2,16 @@
 //! goes on. (Design, section 10; the order of steps and the state to carry are those of "Copying a
 //! live process"; replacement by fork: seed 3, section 3.6, without its copy of all memory.)
 
+mod copy;
 mod dead;
 mod demote;
 mod eager;
 mod halt;
+mod parting;
 mod place;
 mod replica;
 mod thread;
+mod together;
 
 pub use dead::Dead;
 pub(crate) use eager::Unsharing;
@@ -211,8 +214,8 @@ impl Monitor {
         if self.has_remains(replica) {
             return Ok(Attempt::Later("its processes are not gone yet".into()));
         }
-        let groups = self.lacking(replica);
-        if groups.is_empty()
+        let mut lacking = self.lacking(replica);
+        if lacking.is_empty()
             && self
                 .groups
                 .values()
@@ -221,14 +224,17 @@ impl Monitor {
             return Ok(Attempt::Later("there is nothing to copy".into()));
         }
         let mut last = usize::MAX;
-        let mut next = groups.first().copied();
-        while let Some(id) = next {
-            match self.replace_in(id, replica)? {
+        while let Some(id) = lacking.first() {
+            let attempt = match self.kin(&lacking).filter(|kin| kin.has(*id)) {
+                Some(kin) => self.replace_kin(&kin, replica)?,
+                None => self.replace_in(*id, replica)?,
+            };
+            match attempt {
                 Attempt::Done(source) => last = source,
                 other => return Ok(other),
             }
             // Children may have been born meanwhile.
-            next = self.lacking(replica).first().copied();
+            lacking = self.lacking(replica);
         }
         if last == usize::MAX {
             last = self.groups.values().next().map_or(0, |g| g.leader);

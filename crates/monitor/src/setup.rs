@@ -2,17 +2,18 @@
 //! followers as copies of the leader.
 
 mod auxv;
+pub mod receive;
 mod stack;
 mod timers;
 
 use crate::image::Image;
 use crate::segment::Segment;
 use crate::{block_field, private_field};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use geryon_abi::layout::{
-    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES, Letter,
+    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES,
     MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, dumpable,
-    letter, role, stack_top,
+    role, stack_top,
 };
 use geryon_tracee::{Passage, Pid, Regs, RemoteMemory, Stopped};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -115,42 +116,10 @@ impl Installer<'_> {
         Ok(log)
     }
 
-    /// Descriptors of the monitor, as descriptors of the process: sent to a socket of its own, since the
-    /// program may not be allowed to open what is the monitor's.
     fn receive(&self, at: u64, from: [BorrowedFd<'_>; 2]) -> Result<[u64; 2]> {
+        let call = |nr, args, what: &str| self.call(at, nr, args, what);
         let scratch = (self.start.rsp - 4096) & !15;
-        let (name, len, letter) = (scratch, scratch + 8, scratch + 16);
-        let kind = [letter::AF_UNIX, letter::SOCKET_TYPE, 0, 0, 0, 0];
-        let socket = self.call(at, libc::SYS_socket, kind, "make a socket")?;
-        self.memory.set_word(name, letter::AF_UNIX)?;
-        self.memory.set_word(len, letter::NAME_BYTES)?;
-        let bind = [socket, name, letter::FAMILY_BYTES, 0, 0, 0];
-        self.call(at, libc::SYS_bind, bind, "name a socket")?;
-        let ask = [socket, name, len, 0, 0, 0];
-        self.call(at, libc::SYS_getsockname, ask, "name a socket")?;
-        self.passage
-            .send(self.memory.word(name)?, 0, &from)
-            .context("cannot send the agent to the program")?;
-        let received = loop {
-            let empty = Letter::at(letter).0;
-            for (n, word) in empty.iter().enumerate() {
-                self.memory.set_word(letter + 8 * n as u64, *word)?;
-            }
-            let fetch = [socket, letter, letter::RECEIVE_FLAGS, 0, 0, 0];
-            self.call(
-                at,
-                libc::SYS_recvmsg,
-                fetch,
-                "get the agent from the monitor",
-            )?;
-            let letter = Letter(self.memory.words(letter)?);
-            let nth = |n| letter.enclosed(self.passage.name(), 0, n).map(u64::from);
-            if let (Some(a), Some(b)) = (nth(0), nth(1)) {
-                break [a, b];
-            }
-        };
-        self.close(at, socket)?;
-        Ok(received)
+        receive::receive(&call, self.memory, self.passage, scratch, from)
     }
 
     fn close(&self, at: u64, fd: u64) -> Result<()> {

@@ -1,7 +1,7 @@
 //! A copy of a leader is to follow: its threads issue the calls anew that their originals are making,
 //! and find in the log what came of them.
 
-use super::replica::Place;
+use super::copy::Place;
 use crate::image::Image;
 use crate::{block_field, private_field};
 use anyhow::Result;

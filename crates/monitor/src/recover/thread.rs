@@ -10,7 +10,7 @@ use geryon_tracee::{
 };
 
 /// Where in a block's stack area nothing lies as long as its thread does not run.
-const SCRATCH: u64 = 0x4800;
+pub(super) const SCRATCH: u64 = 0x4800;
 
 /// All of a thread that the kernel keeps.
 pub struct State {

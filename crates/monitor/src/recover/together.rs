@@ -1,0 +1,221 @@
+//! Processes of a replica that share memory are copied at one moment: a copy that was made later than another
+//! one would find in their memory what its own source has written since.
+
+use super::Attempt;
+use super::copy::{Files, Forked};
+use super::parting::{Part, Saved};
+use super::replica::{MAPS_FILES, Made, Seat};
+use crate::maps::AddressSpace;
+use crate::state::{Group, GroupId, Monitor};
+use anyhow::{Result, anyhow};
+use geryon_abi::layout::touches_reserved;
+use geryon_tracee::{Pid, RemoteMemory};
+use std::time::Instant;
+
+/// Processes of one replica that share memory, and which another one lacks.
+pub(super) struct Kin {
+    /// Whose.
+    source: usize,
+    /// In which groups, parents before their children.
+    members: Vec<(GroupId, Pid)>,
+    /// A mapping is of another kind than those of which a copy can be given its own.
+    foreign: bool,
+}
+
+impl Kin {
+    /// Is its process in this group one of them?
+    pub(super) fn has(&self, id: GroupId) -> bool {
+        self.members.iter().any(|(i, _)| *i == id)
+    }
+}
+
+/// Copies that are being made.
+#[derive(Default)]
+struct Copies {
+    forked: Vec<Forked>,
+    /// Of those that have come to their first stop.
+    memories: Vec<RemoteMemory>,
+    /// What they are still to be given.
+    saved: Option<Saved>,
+}
+
+impl Copies {
+    fn parts(&self) -> Vec<Part<'_>> {
+        let all = self.forked.iter().zip(&self.memories);
+        all.map(|(copy, memory)| copy.part(memory)).collect()
+    }
+}
+
+impl Monitor {
+    /// Of the groups that lack a replica, those where whoever can be copied in all of them shares memory. None:
+    /// there are no such groups.
+    pub(super) fn kin(&self, lacking: &[GroupId]) -> Option<Kin> {
+        let of = |r: usize| {
+            let member = move |id: &GroupId| Some((*id, self.groups.get(id)?.members[r].pid?));
+            lacking.iter().filter_map(member)
+        };
+        let leads = |r: usize| of(r).filter(|(id, _)| self.leads(*id, r)).count();
+        let source = (0..self.replicas.len())
+            .filter(|r| of(*r).next().is_some())
+            .filter(|r| of(*r).all(|(id, pid)| self.is_healthy(id, *r, pid)))
+            // (Followers first, and those who have all of the processes by now.)
+            .min_by_key(|r| (leads(*r), lacking.len() - of(*r).count()))?;
+        let mut kin = Kin {
+            source,
+            members: Vec::new(),
+            foreign: false,
+        };
+        for (id, pid) in of(source) {
+            // (One that is gone shares nothing.)
+            let maps = AddressSpace::open(pid).and_then(|space| space.shared());
+            let mut maps = maps.unwrap_or_default();
+            maps.retain(|m| !touches_reserved(m.start, m.len));
+            if !maps.is_empty() {
+                kin.members.push((id, pid));
+            }
+            kin.foreign |= maps.iter().any(|m| !m.anonymous);
+        }
+        (!kin.members.is_empty()).then_some(kin)
+    }
+
+    /// Make the replica's members of these groups anew.
+    pub(super) fn replace_kin(&mut self, kin: &Kin, replica: usize) -> Result<Attempt> {
+        self.pausing(|m| m.try_replace_kin(kin, replica))
+    }
+
+    fn try_replace_kin(&mut self, kin: &Kin, replica: usize) -> Result<Attempt> {
+        if !self.shared.is_empty() {
+            return Ok(Attempt::Never(MAPS_FILES.into()));
+        }
+        if kin.foreign {
+            return Ok(Attempt::Never(
+                "its source shares memory with other programs".into(),
+            ));
+        }
+        let since = Instant::now();
+        let mut halted = Vec::new();
+        let hindered = self.halt_kin(kin, &mut halted);
+        let mut copies = Copies::default();
+        let forked = match hindered {
+            Ok(None) => self.fork_kin(kin, replica, &halted, &mut copies),
+            Ok(Some(why)) => Ok(Some(Attempt::Later(why.into()))),
+            Err(e) => Err(e),
+        };
+        halted.iter().for_each(|threads| self.release(threads));
+        self.pause = since.elapsed();
+        let made = match forked? {
+            Some(attempt) => Err(attempt),
+            None => self
+                .complete_kin(&mut copies)
+                .map_err(|e| Attempt::Later(format!("{e:#}"))),
+        };
+        match made {
+            Ok(made) => made.iter().for_each(|made| self.begin(made)),
+            Err(attempt) => {
+                copies.forked.iter().for_each(|copy| self.unmake(copy));
+                return Ok(attempt);
+            }
+        }
+        Ok(Attempt::Done(kin.source))
+    }
+
+    /// Halt all of them. The reason when one cannot be copied as it stands.
+    fn halt_kin(&mut self, kin: &Kin, halted: &mut Vec<Vec<Pid>>) -> Result<Option<&'static str>> {
+        for &(id, pid) in &kin.members {
+            match self.halt_source(id, (kin.source, pid))? {
+                Ok(threads) => halted.push(threads),
+                Err(why) => return Ok(Some(why)),
+            }
+        }
+        // (While the later ones were being halted, something may have happened to the earlier ones.)
+        let mut all = kin.members.iter();
+        Ok(all.find_map(|(id, pid)| self.hinders(*id, (kin.source, *pid))))
+    }
+
+    /// Fork them, and keep what they share as it is now. The attempt's outcome when one cannot be copied: then
+    /// those that were forked are of no use.
+    fn fork_kin(
+        &mut self,
+        kin: &Kin,
+        replica: usize,
+        halted: &[Vec<Pid>],
+        copies: &mut Copies,
+    ) -> Result<Option<Attempt>> {
+        let seat = Seat {
+            replica,
+            sleeps: false,
+        };
+        let later = |e: anyhow::Error| Ok(Some(Attempt::Later(format!("{e:#}"))));
+        for ((id, pid), threads) in kin.members.iter().zip(halted) {
+            match self.fork_halted(*id, seat, (kin.source, *pid), threads) {
+                Ok(Ok(forked)) => copies.forked.push(forked),
+                Ok(Err(attempt)) => return Ok(Some(attempt)),
+                Err(e) => return later(e),
+            }
+        }
+        match self.save_kin(copies) {
+            Ok(()) => Ok(None),
+            Err(e) => later(e),
+        }
+    }
+
+    fn save_kin(&mut self, copies: &mut Copies) -> Result<()> {
+        for copy in &copies.forked {
+            let memory = self.settle_copy(copy)?;
+            copies.memories.push(memory);
+        }
+        copies.saved = Some(Saved::of(&copies.parts(), &self.image)?);
+        if copies.forked.iter().any(|c| c.files() == Files::Sources) {
+            self.part_kin(copies)?;
+        }
+        // All of them before one of the sources goes on: when the leader makes a call that its followers have
+        // confirmed, each of them has written to the shared memory what stands before it in the program. A copy
+        // that had not been asked would find out too late that another process of its replica may read that.
+        copies
+            .forked
+            .iter()
+            .for_each(|copy| self.enrol_forked(copy));
+        Ok(())
+    }
+
+    /// The copies get memory of their own, unless they have it. A leader whose descriptors one of them has stands
+    /// still meanwhile: it would find that of what is to be mapped among its own.
+    fn part_kin(&mut self, copies: &mut Copies) -> Result<()> {
+        let Some(saved) = copies.saved.take() else {
+            return Ok(());
+        };
+        let mut halted = Vec::new();
+        let stand = self.halt_leaders(copies, &mut halted);
+        let parted = match stand {
+            Ok(true) => saved.map(&copies.parts(), &self.image, &self.passage),
+            Ok(false) => Err(anyhow!("its leader's threads did not stop")),
+            Err(e) => Err(e),
+        };
+        halted.iter().for_each(|threads| self.release(threads));
+        parted
+    }
+
+    /// False: one of them did not stop in time.
+    fn halt_leaders(&mut self, copies: &Copies, halted: &mut Vec<Vec<Pid>>) -> Result<bool> {
+        for copy in &copies.forked {
+            let leader = self.groups.get(&copy.id).and_then(Group::leader_pid);
+            let Some(leader) = leader.filter(|_| copy.files() == Files::Leaders) else {
+                continue;
+            };
+            match self.halt(leader)? {
+                Some(threads) => halted.push(threads),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// What the copies still lack.
+    fn complete_kin(&mut self, copies: &mut Copies) -> Result<Vec<Made>> {
+        self.part_kin(copies)?;
+        let memories = std::mem::take(&mut copies.memories);
+        let all = copies.forked.iter().zip(memories);
+        all.map(|(copy, memory)| self.complete_copy(copy, memory))
+            .collect()
+    }
+}
