@@ -86,11 +86,13 @@ impl Monitor {
         let rest = rest.iter().filter_map(|r| self.groups.get(&r.id));
         let (made, leaderless): (Vec<&Group>, Vec<&Group>) =
             rest.partition(|g| g.members[replica].pid.is_some());
+        let changes_leader = |id| self.groups.get(&id).is_some_and(|g| g.takeover.is_some());
         let hindered = if related.iter().any(|r| r.foreign) {
             Some(Hindered::Foreign)
         } else if !made.is_empty() {
             Some(Hindered::Partial)
-        } else if leaderless.iter().any(|g| !g.ending) {
+        } else if leaderless.iter().any(|g| !g.ending) || lack.iter().any(|r| changes_leader(r.id))
+        {
             Some(Hindered::Leaderless)
         } else {
             None
