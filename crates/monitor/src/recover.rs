@@ -224,12 +224,15 @@ impl Monitor {
             return Ok(Attempt::Later("there is nothing to copy".into()));
         }
         let mut last = usize::MAX;
+        if let Some(kin) = self.kin(&lacking, replica) {
+            match self.replace_kin(&kin, replica)? {
+                Attempt::Done(source) => last = source,
+                other => return Ok(other),
+            }
+            lacking = self.lacking(replica);
+        }
         while let Some(id) = lacking.first() {
-            let attempt = match self.kin(&lacking).filter(|kin| kin.has(*id)) {
-                Some(kin) => self.replace_kin(&kin, replica)?,
-                None => self.replace_in(*id, replica)?,
-            };
-            match attempt {
+            match self.replace_in(*id, replica)? {
                 Attempt::Done(source) => last = source,
                 other => return Ok(other),
             }

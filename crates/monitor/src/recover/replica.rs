@@ -249,7 +249,7 @@ impl Monitor {
     }
 
     /// Was the replica's parent process copied before it forked this one?
-    fn is_yet_to_be_born(&mut self, id: GroupId, replica: usize) -> bool {
+    pub(super) fn is_yet_to_be_born(&mut self, id: GroupId, replica: usize) -> bool {
         let parent = self.groups.values().find_map(|g| {
             let (sequence, _) = g.children.iter().find(|(_, child)| **child == id)?;
             Some((g.members[replica].pid?, *sequence))

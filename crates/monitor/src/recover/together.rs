@@ -5,11 +5,12 @@ use super::Attempt;
 use super::copy::{Files, Forked};
 use super::parting::{Part, Saved};
 use super::replica::{MAPS_FILES, Made, Seat};
-use crate::maps::AddressSpace;
+use crate::maps::{AddressSpace, ObjectId};
 use crate::state::{Group, GroupId, Monitor};
 use anyhow::{Result, anyhow};
 use geryon_abi::layout::touches_reserved;
 use geryon_tracee::{Pid, RemoteMemory};
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// Processes of one replica that share memory, and which another one lacks.
@@ -18,15 +19,27 @@ pub(super) struct Kin {
     source: usize,
     /// In which groups, parents before their children.
     members: Vec<(GroupId, Pid)>,
-    /// A mapping is of another kind than those of which a copy can be given its own.
-    foreign: bool,
+    /// Why they cannot be copied now, or ever.
+    hindered: Option<Hindered>,
 }
 
-impl Kin {
-    /// Is its process in this group one of them?
-    pub(super) fn has(&self, id: GroupId) -> bool {
-        self.members.iter().any(|(i, _)| *i == id)
-    }
+/// What stands in the way of processes that are to be copied together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hindered {
+    /// A mapping is of another kind than those of which a copy can be given its own.
+    Foreign,
+    /// One that shares memory with them is in a group without a leader.
+    Leaderless,
+    /// The replica that lacks them has one already that shares memory with them.
+    Partial,
+}
+
+/// A process of the source's, and what it shares.
+struct Relative {
+    id: GroupId,
+    pid: Pid,
+    objects: BTreeSet<ObjectId>,
+    foreign: bool,
 }
 
 /// Copies that are being made.
@@ -47,9 +60,16 @@ impl Copies {
 }
 
 impl Monitor {
-    /// Of the groups that lack a replica, those where whoever can be copied in all of them shares memory. None:
-    /// there are no such groups.
-    pub(super) fn kin(&self, lacking: &[GroupId]) -> Option<Kin> {
+    /// Of the groups that lack a replica, those whose processes share memory, and whom to copy there. None: there
+    /// are no such groups.
+    pub(super) fn kin(&mut self, lacking: &[GroupId], replica: usize) -> Option<Kin> {
+        // (Whoever the replica will fork itself shares what it is to share.)
+        let mut lacking = lacking.to_vec();
+        lacking.retain(|id| !self.is_yet_to_be_born(*id, replica));
+        self.kin_of(&lacking, replica)
+    }
+
+    fn kin_of(&self, lacking: &[GroupId], replica: usize) -> Option<Kin> {
         let of = |r: usize| {
             let member = move |id: &GroupId| Some((*id, self.groups.get(id)?.members[r].pid?));
             lacking.iter().filter_map(member)
@@ -60,22 +80,57 @@ impl Monitor {
             .filter(|r| of(*r).all(|(id, pid)| self.is_healthy(id, *r, pid)))
             // (Followers first, and those who have all of the processes by now.)
             .min_by_key(|r| (leads(*r), lacking.len() - of(*r).count()))?;
-        let mut kin = Kin {
-            source,
-            members: Vec::new(),
-            foreign: false,
+        let related = self.related(source, lacking);
+        let (lack, rest): (Vec<&Relative>, Vec<&Relative>) =
+            related.iter().partition(|r| lacking.contains(&r.id));
+        let rest = rest.iter().filter_map(|r| self.groups.get(&r.id));
+        let (made, leaderless): (Vec<&Group>, Vec<&Group>) =
+            rest.partition(|g| g.members[replica].pid.is_some());
+        let changes_leader = |id| self.groups.get(&id).is_some_and(|g| g.takeover.is_some());
+        let hindered = if related.iter().any(|r| r.foreign) {
+            Some(Hindered::Foreign)
+        } else if !made.is_empty() {
+            Some(Hindered::Partial)
+        } else if leaderless.iter().any(|g| !g.ending) || lack.iter().any(|r| changes_leader(r.id))
+        {
+            Some(Hindered::Leaderless)
+        } else {
+            None
         };
-        for (id, pid) in of(source) {
+        let mut members: Vec<(GroupId, Pid)> = lack.iter().map(|r| (r.id, r.pid)).collect();
+        members.sort_unstable();
+        (!members.is_empty()).then_some(Kin {
+            source,
+            members,
+            hindered,
+        })
+    }
+
+    /// The replica's processes that share memory in these groups, and those that share some of that with them.
+    fn related(&self, replica: usize, ids: &[GroupId]) -> Vec<Relative> {
+        let all = self.groups.iter();
+        let all = all.filter_map(|(id, g)| Some((*id, g.members[replica].pid?)));
+        let all = all.filter_map(|(id, pid)| {
             // (One that is gone shares nothing.)
-            let maps = AddressSpace::open(pid).and_then(|space| space.shared());
-            let mut maps = maps.unwrap_or_default();
+            let mut maps = AddressSpace::open(pid).ok()?.shared().ok()?;
             maps.retain(|m| !touches_reserved(m.start, m.len));
-            if !maps.is_empty() {
-                kin.members.push((id, pid));
+            (!maps.is_empty()).then(|| Relative {
+                id,
+                pid,
+                foreign: maps.iter().any(|m| !m.anonymous),
+                objects: maps.iter().map(|m| m.object).collect(),
+            })
+        });
+        let (mut found, mut left): (Vec<_>, Vec<_>) = all.partition(|r| ids.contains(&r.id));
+        loop {
+            let is_near = |r: &Relative| found.iter().any(|f| !f.objects.is_disjoint(&r.objects));
+            let (near, far): (Vec<_>, Vec<_>) = left.into_iter().partition(is_near);
+            if near.is_empty() {
+                return found;
             }
-            kin.foreign |= maps.iter().any(|m| !m.anonymous);
+            found.extend(near);
+            left = far;
         }
-        (!kin.members.is_empty()).then_some(kin)
     }
 
     /// Make the replica's members of these groups anew.
@@ -87,10 +142,22 @@ impl Monitor {
         if !self.shared.is_empty() {
             return Ok(Attempt::Never(MAPS_FILES.into()));
         }
-        if kin.foreign {
-            return Ok(Attempt::Never(
-                "its source shares memory with other programs".into(),
-            ));
+        match kin.hindered {
+            None => {}
+            Some(Hindered::Foreign) => {
+                let why = "its source shares memory with other programs";
+                return Ok(Attempt::Never(why.into()));
+            }
+            Some(Hindered::Leaderless) => {
+                let why = "a process that shares memory with its source has no leader";
+                return Ok(Attempt::Later(why.into()));
+            }
+            Some(Hindered::Partial) => {
+                // What they share would not be the same any more: all of them anew.
+                self.drop_replica(replica);
+                let why = "some of the processes that share memory were copied before others";
+                return Ok(Attempt::Later(why.into()));
+            }
         }
         let since = Instant::now();
         let mut halted = Vec::new();
