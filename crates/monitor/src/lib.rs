@@ -23,6 +23,7 @@ mod run;
 mod segment;
 mod setup;
 mod signals;
+mod stand_in;
 mod state;
 mod takeover;
 mod verdict;
