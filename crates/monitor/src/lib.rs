@@ -25,6 +25,7 @@ mod segment;
 mod setup;
 mod shared;
 mod signals;
+mod stand_in;
 mod state;
 mod takeover;
 mod verdict;

@@ -25,6 +25,7 @@ use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::can_populate;
 use crate::signals::Signals;
+use crate::stand_in::StandIns;
 use crate::state::{End, Monitor, Process, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
@@ -98,6 +99,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
         convergences: Convergences::default(),
+        stand_ins: StandIns::default(),
         symbolizer: Symbolizer::new(),
         messages: HashSet::new(),
         outcome: None,
@@ -105,6 +107,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         options,
     };
     let result = m.serve(&signals);
+    m.stand_ins.end();
     if result.is_err() || m.outcome == Some(Outcome::Diverged) {
         m.kill_all();
     }
@@ -163,6 +166,10 @@ impl Monitor {
             if self.outcome == Some(Outcome::Diverged) {
                 return Ok(());
             }
+            if self.threads.is_empty() && self.early.is_empty() {
+                // Nobody else is waited for.
+                self.stand_ins.end();
+            }
             self.make_fault();
             self.tell_points();
             if self.has_takeovers() {
@@ -181,6 +188,7 @@ impl Monitor {
             if watched.elapsed() >= Duration::from_millis(WATCH_MS) {
                 watched = Instant::now();
                 self.tell_outlived();
+                self.keep_stand_ins();
                 unless_gone(self.watch())?;
             }
         }

@@ -17,6 +17,7 @@ use crate::objects::Shared;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::{Dead, Unsharing, Wanted};
+use crate::stand_in::StandIns;
 use crate::takeover::Ended;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
@@ -92,6 +93,8 @@ pub struct Monitor {
     pub watch: Watch,
     /// Threads that compute and are to be interrupted.
     pub convergences: Convergences,
+    /// Who has the ids of leaders that are gone.
+    pub stand_ins: StandIns,
     /// Symbols of what was named in messages.
     pub symbolizer: Symbolizer,
     /// Messages said so far: each is said once.

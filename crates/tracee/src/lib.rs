@@ -11,6 +11,7 @@ mod passage;
 pub mod points;
 mod queue;
 mod scheduling;
+mod stand_in;
 mod stat;
 mod stop;
 
@@ -22,6 +23,7 @@ pub use memory::RemoteMemory;
 pub use passage::{Passage, descriptor_of};
 pub use queue::{Queue, Siginfo, queue_signal};
 pub use scheduling::{Scheduling, scheduling, set_scheduling};
+pub use stand_in::StandIn;
 pub use stat::{core_of, cpu_ticks, memory_layout, processor_time, reaches_all, sleeps, state};
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 

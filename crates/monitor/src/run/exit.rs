@@ -12,6 +12,7 @@ impl Monitor {
         self.early.remove(&tid);
         self.unsharing.remove(&tid);
         let Some(thread) = self.threads.remove(&tid) else {
+            self.stand_in_ended(tid);
             return;
         };
         if thread.pid != tid {
@@ -23,6 +24,7 @@ impl Monitor {
         let Some(mut p) = self.processes.remove(&tid) else {
             return;
         };
+        self.stand_ins.lost(tid);
         if p.creator.is_some() {
             self.on_stillbirth(&mut p, end);
         }
