@@ -314,7 +314,7 @@ impl Monitor {
         // Threads born meanwhile, too.
         self.unconfine(t.successor);
         self.bequeath(t, pid)?;
-        self.pass_on_waiting(t, pid)?;
+        self.pass_on_waiting(id, t, pid)?;
         self.pass_on_timers(t, pid)?;
         let Some(g) = self.groups.get(&id) else {
             return Ok(());

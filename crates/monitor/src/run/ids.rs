@@ -175,7 +175,8 @@ impl Monitor {
         match way {
             who::SHOWN => {
                 let of = groups.find(|g| g.living().any(|(_, p)| p == id));
-                of.map_or(id, |g| g.name.shown)
+                let shown = of.map(|g| g.name.shown);
+                shown.or_else(|| self.shown_before(id)).unwrap_or(id)
             }
             who::PARENT => {
                 let own = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));

@@ -26,7 +26,7 @@ const CHILD_SIGNAL: Siginfo = {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     /// For the thread on this slot only.
-    slot: Option<u32>,
+    pub(super) slot: Option<u32>,
     pub(super) info: Siginfo,
 }
 
@@ -137,8 +137,9 @@ impl Monitor {
     }
 
     /// The successor is about to lead: they wait for it now.
-    pub(super) fn pass_on_waiting(&mut self, t: &Takeover, pid: Pid) -> Result<()> {
-        for w in &t.waiting {
+    pub(super) fn pass_on_waiting(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
+        let unseen = self.unseen(id, t, pid)?;
+        for w in t.waiting.iter().chain(&unseen) {
             let tid = match w.slot {
                 Some(slot) => {
                     let mut tid = [0; 4];
