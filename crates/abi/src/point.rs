@@ -253,11 +253,7 @@ impl FaultPoint {
         use FaultPoint as P;
         matches!(
             self,
-            P::MemoryShort
-                | P::MemoryUnwritable
-                | P::LookKilled
-                | P::StopKilled
-                | P::ResumeKilled
+            P::MemoryShort | P::MemoryUnwritable | P::LookKilled | P::StopKilled | P::ResumeKilled
         )
     }
 

@@ -117,7 +117,14 @@ pub fn reopen() {
     }
     let mut list = [0u8; 1024];
     loop {
-        let args = [dir as u64, list.as_mut_ptr() as u64, list.len() as u64, 0, 0, 0];
+        let args = [
+            dir as u64,
+            list.as_mut_ptr() as u64,
+            list.len() as u64,
+            0,
+            0,
+            0,
+        ];
         let n = real(NR_GETDENTS64, args).max(0) as usize;
         if n == 0 {
             break;
@@ -126,7 +133,9 @@ pub fn reopen() {
         while rest.len() > NAME_AT {
             let len = usize::from(u16::from_le_bytes([rest[LEN_AT], rest[LEN_AT + 1]]));
             let entry = rest.get(..len).unwrap_or(&[]);
-            let name = entry.get(NAME_AT..).and_then(|n| n.split(|c| *c == 0).next());
+            let name = entry
+                .get(NAME_AT..)
+                .and_then(|n| n.split(|c| *c == 0).next());
             let fd = match name {
                 Some(b"0") => Some(0),
                 Some(name) => id_in(name),

@@ -104,7 +104,9 @@ impl Monitor {
             if process.child_signal && !waiting.iter().any(is_ours) {
                 // Ours was dropped since that one was pending, as the kernel's own would have been.
                 process.child_signal = false;
-                let own = self.membership(pid).and_then(|(id, _)| self.groups.get(&id));
+                let own = self
+                    .membership(pid)
+                    .and_then(|(id, _)| self.groups.get(&id));
                 if let Some(own) = own.map(|g| g.name.shown) {
                     self.tell_of_all(own);
                 }

@@ -101,8 +101,7 @@ impl Monitor {
             self.say("signals that waited for the lost leader could not be read; they are lost");
         }
         // That a child died which was killed with it is nothing that has happened.
-        let killed_with_it =
-            |i: &Siginfo| is_of_child(i) && self.deposed.contains(&sender_of(i));
+        let killed_with_it = |i: &Siginfo| is_of_child(i) && self.deposed.contains(&sender_of(i));
         found.retain(|w| {
             let signal = signal_of(&w.info);
             !matches!(signal, libc::SIGKILL | libc::SIGSTOP)

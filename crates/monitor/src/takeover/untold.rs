@@ -47,7 +47,9 @@ fn sends(t: &Takeover, legacy: &Legacy, shown: Pid, serial: bool) -> Option<Wait
         libc::SYS_tgkill if second == own => (Some(legacy.slot), third),
         _ => return None,
     };
-    (1..=LAST).contains(&signal).then(|| sent_by(shown, slot, signal))
+    (1..=LAST)
+        .contains(&signal)
+        .then(|| sent_by(shown, slot, signal))
 }
 
 /// As the program sends it.
@@ -94,7 +96,10 @@ impl Monitor {
             let noted = |l: &Legacy| is_for(Some(l.slot)) && l.signals.iter().any(signal);
             t.waiting.iter().any(|o| is_for(o.slot) && signal(&o.info))
                 || t.legacy.iter().any(noted)
-                || t.legacy.iter().filter_map(|l| taken(t, l)).any(|i| signal(&i))
+                || t.legacy
+                    .iter()
+                    .filter_map(|l| taken(t, l))
+                    .any(|i| signal(&i))
         };
         all.retain(|w| caught & bit(w.info[0] as i32) != 0 && !waits(w));
         Ok(all)
