@@ -7,8 +7,8 @@
 //! without a value, and that are not read from a descriptor.
 
 use crate::gate::{guarded, real};
-use crate::state::{Here, private};
-use geryon_abi::layout::Siginfo;
+use crate::state::{Here, block, block_at, private};
+use geryon_abi::layout::{MAX_THREADS, Siginfo};
 
 const NR_RT_SIGACTION: u64 = 13;
 const NR_KILL: u16 = 62;
@@ -110,8 +110,12 @@ pub fn handler_lost(signal: u64) {
     let bit = bit(signal);
     let p = private();
     p.sent.set(p.sent.get() & !bit);
-    for mut b in crate::thread::all() {
-        b.sent &= !bit;
+    block().sent &= !bit;
+    for slot in (0..MAX_THREADS).filter(|_| p.multi.get() != 0) {
+        let mut b = block_at(slot);
+        if b.sent & bit != 0 {
+            b.sent &= !bit;
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub use own::{set_tid_address, sigprocmask};
 pub use slot::take_slot;
 
 use crate::gate::guarded;
-use crate::state::{Here, block, block_at, private};
+use crate::state::{block, block_at, private};
 use core::sync::atomic::{AtomicU32, Ordering};
 use death::EXITING_COUNT;
 
@@ -33,11 +33,6 @@ pub fn store_tid(address: u64, tid: u32) {
         // SAFETY: inside `guarded`.
         unsafe { (address as *mut u32).write_volatile(tid) }
     });
-}
-
-/// The blocks that threads of this process have, or have had.
-pub fn all() -> impl Iterator<Item = Here> {
-    (0..HIGH.load(Ordering::Relaxed) as usize).map(block_at)
 }
 
 /// Has the process one thread?
