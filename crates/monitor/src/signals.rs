@@ -218,6 +218,7 @@ impl Monitor {
         if let Some(info) = thread.inject
             && info[0] as i32 == signal
         {
+            self.keep_queued(tid, signal);
             return self.finish_injection(tid, signal, &info);
         }
         let info = self.siginfo(tid, signal);
@@ -288,7 +289,8 @@ impl Monitor {
             }
             // Nobody has to repeat it.
             Disposition::Caught if self.options.replicas == 1 && !self.in_agent(tid)? => {
-                tracee.resume(signal)?
+                tracee.set_siginfo(&info)?;
+                tracee.resume(signal)?;
             }
             Disposition::Caught => self.queue(tid, pid, &info)?,
         }
@@ -301,7 +303,9 @@ impl Monitor {
         if let Some(resent) = resent
             && let Some(i) = resent.iter().position(|info| info[0] as i32 == signal)
         {
-            return Ok(resent.remove(i));
+            let info = resent.remove(i);
+            self.keep_queued(tid, signal);
+            return Ok(info);
         }
         let info = Stopped(tid).siginfo()?;
         let process = self
@@ -496,6 +500,24 @@ impl Monitor {
         tracee.set_mask(u64::MAX)?;
         signal_thread(pid, tid, signal)?;
         Ok(tracee.resume(0)?)
+    }
+
+    /// Of these signals each that is sent comes. Where another one stands in for one that the monitor has sent, which
+    /// is still to come, what it says is shown then.
+    fn keep_queued(&mut self, tid: Pid, signal: i32) {
+        const FIRST_QUEUED: i32 = 32;
+        if signal < FIRST_QUEUED {
+            return;
+        }
+        let sender = |info: &[u64; 16]| (info[1] as i32, info[2] as u32);
+        let ours = (libc::SI_TKILL, std::process::id());
+        if let Ok(info) = Stopped(tid).siginfo()
+            && info[0] as i32 == signal
+            && sender(&info) != ours
+            && let Some(t) = self.threads.get_mut(&tid)
+        {
+            t.resent.push(info);
+        }
     }
 
     fn finish_injection(&mut self, tid: Pid, signal: i32, info: &[u64; 16]) -> Result<()> {
