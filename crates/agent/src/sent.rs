@@ -2,9 +2,10 @@
 //! The kernel may have given one to a thread of the leader that was killed at that moment, before anybody was
 //! told; then it is in no queue any more, and the monitor finds here that it was sent.
 //!
-//! Only those are known whose sending and coming are in an order that all replicas see: what a thread sends
-//! itself, and what a process is sent that has one thread, or whose threads take turns. Only those with a handler,
-//! without a value, and that are not read from a descriptor.
+//! Only those are known that come behind their sending in one thread's log: what a thread sends itself, and what
+//! a process sends itself that has never had a second one. (Another thread may have been given a signal before
+//! the call is over that has sent it.) Only those with a handler, without a value, and that are not read from a
+//! descriptor.
 
 use crate::gate::{guarded, real};
 use crate::state::{Here, block, block_at, private};
@@ -46,7 +47,7 @@ fn note(mut b: Here, nr: u16, args: &[u64; 6], result: i64) {
     let p = private();
     let id = |i: usize| args[i] as u32;
     match nr {
-        NR_KILL if id(0) == p.shown_pid.get() && (p.multi.get() == 0 || p.serial != 0) => {
+        NR_KILL if id(0) == p.shown_pid.get() && p.multi.get() == 0 => {
             p.sent.set(p.sent.get() | handled(u64::from(id(1))));
         }
         NR_TKILL if id(0) == b.shown_tid => b.sent |= handled(u64::from(id(1))),

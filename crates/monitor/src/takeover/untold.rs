@@ -30,7 +30,7 @@ pub(crate) fn bare(signal: i32) -> Siginfo {
 }
 
 /// Which signal a thread has sent itself by a call that was made, and of which the log does not tell.
-fn sends(t: &Takeover, legacy: &Legacy, shown: Pid, serial: bool) -> Option<Waiting> {
+fn sends(t: &Takeover, legacy: &Legacy, shown: Pid) -> Option<Waiting> {
     let call = legacy.call.filter(|c| c.result == 0)?;
     let memory = t.memories.get(legacy.whose)?;
     let block = block_address(legacy.slot as usize);
@@ -40,7 +40,7 @@ fn sends(t: &Takeover, legacy: &Legacy, shown: Pid, serial: bool) -> Option<Wait
     let second = arg(offset_of!(Frame, rsi)).ok()?;
     let third = arg(offset_of!(Frame, rdx)).ok()?;
     let own = memory.word(block + block_field!(shown_tid)).ok()? as u32 as Pid;
-    let alone = serial || memory.word(private_field!(multi)).ok()? as u32 == 0;
+    let alone = memory.word(private_field!(multi)).ok()? as u32 == 0;
     let (slot, signal) = match i64::from(call.nr) {
         libc::SYS_kill if first == shown && alone => (None, second),
         libc::SYS_tkill if first == own => (Some(legacy.slot), second),
@@ -72,7 +72,6 @@ impl Monitor {
         };
         let (shown, slots) = (g.name.shown, g.segment.touched());
         let m = self.memory(pid)?;
-        let serial = m.word(private_field!(serial))? as u32 != 0;
         let apart = m.word(private_field!(sent_apart))?;
         let mut sent = vec![(None, m.word(private_field!(sent))?)];
         for slot in slots {
@@ -84,7 +83,7 @@ impl Monitor {
             let set = (1..=LAST).filter(|s| bits & bit(*s) != 0);
             all.extend(set.map(|s| sent_by(shown, slot, s)));
         }
-        for made in t.legacy.iter().filter_map(|l| sends(t, l, shown, serial)) {
+        for made in t.legacy.iter().filter_map(|l| sends(t, l, shown)) {
             if !all.contains(&made) {
                 all.push(made);
             }
