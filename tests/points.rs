@@ -271,6 +271,62 @@ fn processes_that_share_memory_are_lost_again() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// A leader is lost between a signal's stop and the moment at which it is in the thread's block, known to the
+/// monitor or not: the next one has it, and once. (look-killed:11, for one: its handler never ran.)
+#[test]
+fn a_signal_that_nobody_has_noted_is_not_lost() {
+    let guest = guest::built("recover_signals");
+    let argv = [&*guest.to_string_lossy(), "2", "5"];
+    let looks = (1..=40).map(|nth| vec![format!("look-killed:{nth}")]);
+    let stops = (1..=10).map(|nth| vec![format!("stop-killed:{nth}")]);
+    all_right(&argv, looks.chain(stops));
+}
+
+/// A leader that has taken over is lost right behind a call that tells an id or gives a thread its name: what the
+/// kernel has told it is not what the program knows, and its descriptors of files below /proc are of a process that
+/// is gone. (call-noted:67, for one.)
+#[test]
+fn what_names_a_lost_leader_names_the_next_one() {
+    let guest = guest::built("recover_ids");
+    let argv = [&*guest.to_string_lossy(), "2", "1"];
+    let places = (60..=90).map(|nth| vec!["call-begun:30:0".into(), format!("call-noted:{nth}")]);
+    all_right(&argv, places);
+}
+
+/// A process that another replica has taken over sends itself a SIGCHLD.
+#[test]
+fn a_childs_signal_that_the_program_sends_itself_comes() {
+    let guest = guest::built("recover_own_chld");
+    let argv = [&*guest.to_string_lossy(), "4"];
+    let begun = [20, 40, 60].map(|nth| vec![format!("call-begun:{nth}:0")]);
+    let stops = (1..=8).map(|nth| vec!["call-begun:20:0".into(), format!("stop-killed:{nth}")]);
+    all_right(&argv, begun.into_iter().chain(stops));
+}
+
+/// The guest is right in both orders, whichever of these go wrong together.
+fn all_right(argv: &[&str], places: impl Iterator<Item = Vec<String>> + Clone) {
+    support::no_core_files();
+    let geryon = settings::geryon();
+    let native = one(argv, None).expect("it starts");
+    let (mut lost, mut failures) = (0, Vec::new());
+    for order in ["serial", "clocks"] {
+        for at in places.clone() {
+            let mut all = vec![geryon.as_str(), "run", "-n", "3", "--order", order];
+            all.extend(at.iter().flat_map(|at| ["--fail-at", at]));
+            all.push("--");
+            all.extend(argv);
+            let outcome = one(&all, Some(())).unwrap_or_else(|e| panic!("{all:?}: {e}"));
+            let said = String::from_utf8_lossy(&outcome.stderr);
+            lost += usize::from(said.contains("leads from now on"));
+            if outcome.ended != native.ended || outcome.stdout != native.stdout {
+                failures.push(format!("{all:?}: {}\n{said}", outcome.ended));
+            }
+        }
+    }
+    assert!(lost > 0, "no leader was lost");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 /// One run. Whether the place was passed so often; `Err` says what is wrong.
 fn trial(
     guest: &str,

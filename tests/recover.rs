@@ -89,6 +89,7 @@ fn killed_replicas_are_replaced() {
     try_case(&forked(), "forked", leaders, &inputs, &mut verdicts);
     try_case(&signals(), "signals", leaders, &inputs, &mut verdicts);
     try_case(&children(), "children", leaders, &inputs, &mut verdicts);
+    try_case(&own_chld(), "own_chld", leaders, &inputs, &mut verdicts);
     try_case(&timers(), "timers", leaders, &inputs, &mut verdicts);
     try_case(&timers(), "timers, two", two, &inputs, &mut verdicts);
     try_case(&call_mask(), "call_mask", leaders, &inputs, &mut verdicts);
@@ -343,6 +344,16 @@ fn children() -> Case {
         name: "children",
         argv: vec![guest.to_string_lossy().into_owned(), "100".into()],
         check: "tail -1 stdout | grep -qx 'GUEST-OK recover_children'",
+    }
+}
+
+/// Signals of children's ends that the program sends itself.
+fn own_chld() -> Case {
+    let guest = built("recover_own_chld");
+    Case {
+        name: "own_chld",
+        argv: vec![guest.to_string_lossy().into_owned(), "60".into()],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_own_chld'",
     }
 }
 

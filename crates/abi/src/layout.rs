@@ -167,6 +167,10 @@ pub struct Private {
     pub calls: AtomicU64,
     /// Relocated originals of the hooked functions, by hook id; 0 when not present.
     pub orig: [Word64; MAX_HOOKS],
+    /// Signals that the program has sent its process, and that it has not been given: see `agent/sent.rs`.
+    pub sent: Word64,
+    /// Signals that it may read from a descriptor: of those nothing is known.
+    pub sent_apart: Word64,
     /// Process id shown to the program.
     pub shown_pid: Word32,
     /// Own host process id.
@@ -373,6 +377,8 @@ pub struct Block {
     pub events: u64,
     /// The last records, newest at `events % 16`.
     pub last: [u64; 16],
+    /// Signals that this thread has sent itself, and that it has not been given.
+    pub sent: u64,
     /// Signals that wait for a safe point.
     pub pending: [Siginfo; MAX_PENDING],
     /// Leader: where the record of the oldest of these ends, while it is in the log and here; else 0.

@@ -195,6 +195,8 @@ points! {
     MemoryUnwritable = "memory-unwritable", Deed::Monitor;
     /// A process is killed between its stop and the monitor's look at its registers.
     LookKilled = "look-killed", Deed::Monitor;
+    /// A process is killed when a signal has stopped it, and the monitor does not know that yet.
+    StopKilled = "stop-killed", Deed::Monitor;
     /// A process is killed between its stop and the moment at which the monitor lets it go on.
     ResumeKilled = "resume-killed", Deed::Monitor;
     /// The monitor has no descriptor left for a replica's memory. The run may stop, with a message and
@@ -251,7 +253,7 @@ impl FaultPoint {
         use FaultPoint as P;
         matches!(
             self,
-            P::MemoryShort | P::MemoryUnwritable | P::LookKilled | P::ResumeKilled
+            P::MemoryShort | P::MemoryUnwritable | P::LookKilled | P::StopKilled | P::ResumeKilled
         )
     }
 

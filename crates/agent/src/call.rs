@@ -631,6 +631,7 @@ fn settle(mut b: Here, frame: &mut Frame, row: &Row, result: i64, detail: u8) {
     } else {
         frame.rax = result as u64;
         crate::timer::was_made(b, row.nr, &frame.args(), result);
+        crate::sent::was_made(b, row.nr, &frame.args(), result);
         crate::settings::were_set(b, row.nr, result);
     }
     copied::done(b);

@@ -25,6 +25,7 @@ pub mod nr {
     pub const MPROTECT: u64 = 10;
     pub const MUNMAP: u64 = 11;
     pub const BRK: u64 = 12;
+    pub const RT_SIGACTION: u64 = 13;
     pub const RT_SIGPROCMASK: u64 = 14;
     pub const RT_SIGRETURN: u64 = 15;
     pub const MREMAP: u64 = 25;
@@ -129,6 +130,15 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         }
         nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
+        nr::RT_SIGACTION => {
+            let without = crate::sent::loses_handler(&frame.args());
+            by_class(frame, row);
+            if frame.rax == 0
+                && let Some(signal) = without
+            {
+                crate::sent::handler_lost(signal);
+            }
+        }
         nr::SIGALTSTACK => sigaltstack(frame),
         nr::ALARM | nr::SETITIMER | nr::TIMER_CREATE | nr::TIMER_SETTIME | nr::TIMER_DELETE => {
             crate::timing::set(frame, row);

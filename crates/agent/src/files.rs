@@ -24,6 +24,7 @@ pub fn inherit() {
     if private().shares_files.get() == 0 {
         fetch_all();
     }
+    crate::proc_files::reopen();
 }
 
 /// A vfork's child that was born to follow and leads by now: it fetches those of its predecessor, which

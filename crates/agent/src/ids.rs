@@ -104,16 +104,22 @@ pub fn thread_of(event: &[u64]) -> u64 {
 
 /// Which process or thread of the leading replica the id that the program knows names now.
 pub fn own(id: u32) -> u32 {
-    here(id).unwrap_or_else(|| rpc(number::WHO, id as u64, who::OWN, 0) as u32)
+    here(id).unwrap_or_else(|| match rpc(number::WHO, id as u64, who::OWN, 0) as u32 {
+        // A child that the monitor has not heard of yet: it comes to its log later than its parent leads.
+        unknown if unknown == id => crate::children::called(id).unwrap_or(id),
+        own => own,
+    })
 }
 
 /// Which one of this replica it names, if any.
 pub fn mine(id: u32) -> Option<u32> {
-    let mine = here(id).or_else(|| crate::children::called(id));
-    mine.or_else(|| match rpc(number::WHO, id as u64, who::MINE, 0) as u32 {
+    let known = || match rpc(number::WHO, id as u64, who::MINE, 0) as u32 {
         0 => None,
         mine => Some(mine),
-    })
+    };
+    // (What a copy knows of its children itself its source has known of its own.)
+    let mine = here(id).or_else(known);
+    mine.or_else(|| crate::children::called(id))
 }
 
 /// Which one of this process.

@@ -35,6 +35,7 @@ pub mod promotion;
 pub mod raise;
 pub mod reap;
 pub mod sabotage;
+pub mod sent;
 pub mod serial;
 pub mod settings;
 pub mod shared;

@@ -20,9 +20,14 @@ use geryon_abi::table::kind_of;
 
 const NR_WRITE: u64 = 1;
 const NR_CLOSE: u64 = 3;
+const NR_LSEEK: u64 = 8;
+const NR_FCNTL: u64 = 72;
 const NR_READLINK: u64 = 89;
 const NR_FSTATFS: u64 = 138;
+const NR_GETDENTS64: u64 = 217;
 const NR_OPENAT: u64 = 257;
+const NR_DUP3: u64 = 292;
+const AT_FDCWD: u64 = -100i64 as u64;
 const PROC_MAGIC: u64 = 0x9fa0;
 const PROC: &[u8] = b"/proc/";
 const TASK: &[u8] = b"task/";
@@ -80,27 +85,9 @@ fn target_of(row: &Row, args: &[u64; 6]) -> Option<Target> {
     if !is_of_proc(fd) {
         return None;
     }
-    let mut name = [0; 32];
-    let mut text = Text {
-        to: &mut name,
-        len: 0,
-    };
-    text.put(b"/proc/self/fd/")?;
-    text.put_number(fd as u32)?;
-    text.put(&[0])?;
-    let mut link = [0u8; 128];
-    let len = real(
-        NR_READLINK,
-        [
-            name.as_ptr() as u64,
-            link.as_mut_ptr() as u64,
-            link.len() as u64,
-            0,
-            0,
-            0,
-        ],
-    );
-    let (id, file) = named(link.get(..len.max(0) as usize)?)?;
+    let mut link = [0u8; LONGEST];
+    let len = link_of(fd, &mut link)?;
+    let (id, file) = named(link.get(..len)?)?;
     Some(Target {
         file,
         id: shown_as(id),
@@ -111,6 +98,108 @@ fn target_of(row: &Row, args: &[u64; 6]) -> Option<Target> {
 fn is_of_proc(fd: u64) -> bool {
     let mut about = [0u64; 15];
     real(NR_FSTATFS, [fd, about.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0 && about[0] == PROC_MAGIC
+}
+
+/// Bytes of a path below /proc that is looked at.
+const LONGEST: usize = 128;
+
+/// New leader, before anybody leads: descriptors of files below /proc which name the former leader are of a
+/// process that is about to be gone. Each is opened again, as this one's.
+pub fn reopen() {
+    const DIRECTORY_CLOEXEC: u64 = 0o200_000 | 0o2_000_000;
+    /// Of struct linux_dirent64.
+    const LEN_AT: usize = 16;
+    const NAME_AT: usize = 19;
+    let path = c"/proc/self/fd".as_ptr() as u64;
+    let dir = real(NR_OPENAT, [AT_FDCWD, path, DIRECTORY_CLOEXEC, 0, 0, 0]);
+    if dir < 0 {
+        return;
+    }
+    let mut list = [0u8; 1024];
+    loop {
+        let args = [
+            dir as u64,
+            list.as_mut_ptr() as u64,
+            list.len() as u64,
+            0,
+            0,
+            0,
+        ];
+        let n = real(NR_GETDENTS64, args).max(0) as usize;
+        if n == 0 {
+            break;
+        }
+        let mut rest = list.get(..n).unwrap_or(&[]);
+        while rest.len() > NAME_AT {
+            let len = usize::from(u16::from_le_bytes([rest[LEN_AT], rest[LEN_AT + 1]]));
+            let entry = rest.get(..len).unwrap_or(&[]);
+            let name = entry
+                .get(NAME_AT..)
+                .and_then(|n| n.split(|c| *c == 0).next());
+            let fd = match name {
+                Some(b"0") => Some(0),
+                Some(name) => id_in(name),
+                None => break,
+            };
+            if let Some(fd) = fd.map(u64::from).filter(|fd| *fd != dir as u64) {
+                reopen_one(fd);
+            }
+            rest = &rest[len..];
+        }
+    }
+    real(NR_CLOSE, [dir as u64, 0, 0, 0, 0, 0]);
+}
+
+fn reopen_one(fd: u64) -> Option<()> {
+    const F_GETFD: u64 = 1;
+    const F_GETFL: u64 = 3;
+    const CLOEXEC: u64 = 0o2_000_000;
+    /// Access, append, nonblock, directory, path: what makes, cuts off or excludes is not to happen twice.
+    const AS_BEFORE: u64 = 0o3 | 0o2000 | 0o4000 | 0o200_000 | 0o10_000_000;
+    const SET: u64 = 0;
+    const CURRENT: u64 = 1;
+    if !is_of_proc(fd) {
+        return None;
+    }
+    let (mut link, mut path) = ([0u8; LONGEST], [0u8; LONGEST]);
+    let len = link_of(fd, &mut link[..LONGEST - 1])?;
+    let named = |id| mine(shown_as(id));
+    let mine = crate::ids::path::with(link.as_ptr() as u64, &mut path, &named);
+    if len == 0 || mine != path.as_ptr() as u64 {
+        return None;
+    }
+    let own = |nr, args: [u64; 3]| real(nr, [args[0], args[1], args[2], 0, 0, 0]);
+    let flags = own(NR_FCNTL, [fd, F_GETFL, 0]) as u64 & AS_BEFORE;
+    let closes = match own(NR_FCNTL, [fd, F_GETFD, 0]) {
+        1 => CLOEXEC,
+        _ => 0,
+    };
+    let at = own(NR_LSEEK, [fd, 0, CURRENT]);
+    let new = own(NR_OPENAT, [AT_FDCWD, mine, flags | CLOEXEC]);
+    if new < 0 {
+        return None;
+    }
+    if at > 0 {
+        own(NR_LSEEK, [new as u64, at as u64, SET]);
+    }
+    own(NR_DUP3, [new as u64, fd, closes]);
+    own(NR_CLOSE, [new as u64, 0, 0]);
+    Some(())
+}
+
+/// What a descriptor is open on: the length of its name.
+fn link_of(fd: u64, link: &mut [u8]) -> Option<usize> {
+    let mut name = [0; 32];
+    let mut text = Text {
+        to: &mut name,
+        len: 0,
+    };
+    text.put(b"/proc/self/fd/")?;
+    text.put_number(fd as u32)?;
+    text.put(&[0])?;
+    let (at, room) = (link.as_mut_ptr() as u64, link.len() as u64);
+    let len = real(NR_READLINK, [name.as_ptr() as u64, at, room, 0, 0, 0]);
+    Some(len.max(0) as usize)
 }
 
 /// The process or thread, and the file, that a path names: /proc/ID/FILE or /proc/ID/task/ID/FILE.
@@ -173,17 +262,20 @@ impl Target {
                 });
                 let part = left.min(len);
                 if part != 0 {
-                    self.write(at, part, offset);
+                    self.write(args[0], at, part, offset);
                 }
                 (offset, left) = (offset + part, left - part);
             }
         } else {
-            self.write(args[i], left, self.offset);
+            self.write(args[0], args[i], left, self.offset);
         }
     }
 
-    fn write(self, address: u64, len: u64, offset: u64) {
-        if self.file == COMM {
+    fn write(self, fd: u64, address: u64, len: u64, offset: u64) {
+        if self.file == COMM && leads() {
+            // (The descriptor is of this one's file by now. Where names wait nobody looks any more.)
+            real(NR_WRITE, [fd, address, len, 0, 0, 0]);
+        } else if self.file == COMM {
             if let Some(slot) = slot_of(self.id) {
                 keep_name(slot, address, len);
             }
@@ -234,7 +326,6 @@ pub fn give_names() {
 }
 
 fn give_name(tid: u32, name: &[u8; NAME_BYTES]) -> Option<()> {
-    const AT_FDCWD: u64 = -100i64 as u64;
     const WRITE_CLOEXEC: u64 = 0o1 | 0o2_000_000;
     let mut path = [0; 64];
     let mut text = Text {

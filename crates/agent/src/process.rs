@@ -258,6 +258,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.promotion.store(promotion_state::NONE, Ordering::Relaxed);
     p.owes.store(owes::NOTHING, Ordering::Relaxed);
     crate::timer::forget();
+    crate::sent::forget(block());
     crate::clock::reset_locks();
     crate::hook::carried::reset();
     call::copied::forget();

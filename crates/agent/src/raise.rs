@@ -92,6 +92,7 @@ pub(crate) fn take_queued(mut b: Here) -> Siginfo {
         broken();
     }
     crate::timer::rang(&info);
+    crate::sent::was_given(b, &info);
     for w in info.0 {
         put(b, w);
     }
@@ -118,6 +119,7 @@ pub(crate) fn take_logged(b: Here) -> Siginfo {
         *w = get(b);
     }
     crate::timer::rang(&info);
+    crate::sent::was_given(b, &info);
     point!(SignalRead);
     info
 }
@@ -291,5 +293,6 @@ pub fn follow_signal_here(b: Here, first: u64) {
         *w = get(b);
     }
     crate::timer::rang(&info);
+    crate::sent::was_given(b, &info);
     rpc_on_user_stack(number::DELIVER_HERE, 0, &info as *const Siginfo as u64);
 }

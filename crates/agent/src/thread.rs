@@ -64,4 +64,5 @@ pub fn alone() {
     }
     me.pending_count.store(0, Ordering::Relaxed);
     me.signal_logged = 0;
+    me.sent = 0;
 }

@@ -6,6 +6,7 @@ mod exec;
 mod exit;
 mod found;
 mod ids;
+mod known;
 mod newborn;
 mod rpc;
 mod tsc;

@@ -2,10 +2,11 @@
 
 use crate::block_field;
 use crate::state::{Crash, GroupId, Monitor};
+use crate::takeover::bare;
 use anyhow::{Result, bail};
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS};
-use geryon_tracee::{Pid, RemoteMemory, Stopped, is_breakpoint, signal_thread};
+use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, is_breakpoint, signal_thread};
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
@@ -123,8 +124,18 @@ const RAISED: u64 = bit(libc::SIGSEGV)
     | bit(libc::SIGTRAP)
     | bit(libc::SIGSYS);
 
-const fn bit(signal: i32) -> u64 {
+pub(crate) const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
+}
+
+/// May an instruction have raised it?
+pub(crate) fn is_raised(signal: i32) -> bool {
+    RAISED & bit(signal) != 0
+}
+
+/// The signals for which a process has handlers, as bits.
+pub(crate) fn caught(pid: Pid) -> u64 {
+    Dispositions::of(pid).caught
 }
 
 fn disposition(pid: Pid, signal: i32) -> Disposition {
@@ -207,12 +218,24 @@ impl Monitor {
         if let Some(info) = thread.inject
             && info[0] as i32 == signal
         {
+            self.keep_queued(tid, signal);
             return self.finish_injection(tid, signal, &info);
         }
-        let info = self.siginfo(tid, signal)?;
+        let info = self.siginfo(tid, signal);
         let Some((group, replica)) = self.membership(pid) else {
             // Not replicated yet: as it would be natively.
             return Ok(tracee.resume(signal)?);
+        };
+        let leads = self.leads(group, replica);
+        let info = match info {
+            Ok(info) if info[0] as i32 == signal => info,
+            // It was killed meanwhile, and is gone, or stands at its end.
+            other => {
+                if leads {
+                    self.untold(tid, &bare(signal));
+                }
+                return other.map(drop);
+            }
         };
         if thread.trap_left && is_trap(&info) {
             if let Some(t) = self.threads.get_mut(&tid) {
@@ -236,7 +259,7 @@ impl Monitor {
             }
             return self.on_fault(tid, pid, group, replica, signal, &info);
         }
-        if !self.leads(group, replica) {
+        if !leads {
             // A follower's signals come from the log.
             return Ok(tracee.resume(0)?);
         }
@@ -249,14 +272,18 @@ impl Monitor {
         }
         let adopted = self.groups.get(&group).is_some_and(|g| g.adopted);
         let info = if adopted && signal == libc::SIGCHLD {
-            match self.child_signal(pid, &info) {
+            match self.child_signal(tid, pid, &info) {
                 Some(info) => info,
                 None => return Ok(tracee.resume(0)?),
             }
         } else {
             self.as_known(info)
         };
-        match disposition(pid, signal) {
+        let disposition = disposition(pid, signal);
+        if matches!(disposition, Disposition::Caught | Disposition::Ignored) {
+            self.child_signal_came(group, &info);
+        }
+        match disposition {
             Disposition::Ignored => tracee.resume(0)?,
             Disposition::Stops => tracee.resume(signal)?,
             Disposition::Ends => {
@@ -266,7 +293,8 @@ impl Monitor {
             }
             // Nobody has to repeat it.
             Disposition::Caught if self.options.replicas == 1 && !self.in_agent(tid)? => {
-                tracee.resume(signal)?
+                tracee.set_siginfo(&info)?;
+                tracee.resume(signal)?;
             }
             Disposition::Caught => self.queue(tid, pid, &info)?,
         }
@@ -279,7 +307,9 @@ impl Monitor {
         if let Some(resent) = resent
             && let Some(i) = resent.iter().position(|info| info[0] as i32 == signal)
         {
-            return Ok(resent.remove(i));
+            let info = resent.remove(i);
+            self.keep_queued(tid, signal);
+            return Ok(info);
         }
         let info = Stopped(tid).siginfo()?;
         let process = self
@@ -291,7 +321,7 @@ impl Monitor {
     }
 
     /// The sender as the program knows it, where another replica has taken its place.
-    fn as_known(&self, info: [u64; 16]) -> [u64; 16] {
+    pub(crate) fn as_known(&self, info: [u64; 16]) -> [u64; 16] {
         let group = self.membership(info[2] as Pid).map(|(id, _)| id);
         match group.and_then(|id| self.groups.get(&id)) {
             Some(g) if is_sent(&info) => with_sender(info, g.name.shown),
@@ -308,28 +338,17 @@ impl Monitor {
     /// Put a caught signal where the leader's thread finds it at its next safe point.
     fn queue(&mut self, tid: Pid, pid: Pid, info: &[u64; 16]) -> Result<()> {
         let tracee = Stopped(tid);
-        let mut regs = tracee.regs()?;
+        let noted = self.note_pending(tid, pid, info);
+        if noted.is_err() {
+            self.untold(tid, info);
+        }
+        let Some((mut regs, block)) = noted? else {
+            return Ok(tracee.resume(info[0] as i32)?);
+        };
         let check = self.image.symbol("geryon_blocking_check");
         let call = self.image.symbol("geryon_blocking_syscall");
         let end = self.image.symbol("geryon_blocking_end");
         let eintr = self.image.symbol("geryon_eintr");
-        let Some(block) = self.image.block_of(&regs) else {
-            return Ok(tracee.resume(info[0] as i32)?);
-        };
-        let m = self.memory(pid)?;
-        let at = block + block_field!(pending_count);
-        let count = m.word(at)? as u32;
-        if (count as usize) < MAX_PENDING {
-            let to = block + block_field!(pending) + 128 * u64::from(count);
-            for (i, w) in info.iter().enumerate() {
-                m.set_word(to + 8 * i as u64, *w)?;
-            }
-            m.write(at, &(count + 1).to_le_bytes())?;
-        } else {
-            self.say(&format!(
-                "more than {MAX_PENDING} signals wait for a thread that is in the midst of something; the next ones are lost"
-            ));
-        }
         let mask = tracee.mask()?;
         // Those that are caught wait, too: the kernel knows their order, and the masks of handlers. What ends
         // the program ends it, and what an instruction raises comes at once (where it is blocked, the kernel
@@ -355,6 +374,35 @@ impl Monitor {
             tracee.set_regs(&regs)?;
         }
         Ok(tracee.resume(0)?)
+    }
+
+    /// Write it into the thread's block. The count, which is written last and at once, says that it is there: an
+    /// error says that it is not. None: it is no thread of the program's.
+    fn note_pending(
+        &mut self,
+        tid: Pid,
+        pid: Pid,
+        info: &[u64; 16],
+    ) -> Result<Option<(Regs, u64)>> {
+        let regs = Stopped(tid).regs()?;
+        let Some(block) = self.image.block_of(&regs) else {
+            return Ok(None);
+        };
+        let m = self.memory(pid)?;
+        let at = block + block_field!(pending_count);
+        let count = m.word(at)? as u32;
+        if (count as usize) < MAX_PENDING {
+            let to = block + block_field!(pending) + 128 * u64::from(count);
+            for (i, w) in info.iter().enumerate() {
+                m.set_word(to + 8 * i as u64, *w)?;
+            }
+            m.write(at, &(count + 1).to_le_bytes())?;
+        } else {
+            self.say(&format!(
+                "more than {MAX_PENDING} signals wait for a thread that is in the midst of something; the next ones are lost"
+            ));
+        }
+        Ok(Some((regs, block)))
     }
 
     /// Load the application's state from the agent's frame, then deliver. `exact`: as it was in the midst of
@@ -456,6 +504,24 @@ impl Monitor {
         tracee.set_mask(u64::MAX)?;
         signal_thread(pid, tid, signal)?;
         Ok(tracee.resume(0)?)
+    }
+
+    /// Of these signals each that is sent comes. Where another one stands in for one that the monitor has sent, which
+    /// is still to come, what it says is shown then.
+    fn keep_queued(&mut self, tid: Pid, signal: i32) {
+        const FIRST_QUEUED: i32 = 32;
+        if signal < FIRST_QUEUED {
+            return;
+        }
+        let sender = |info: &[u64; 16]| (info[1] as i32, info[2] as u32);
+        let ours = (libc::SI_TKILL, std::process::id());
+        if let Ok(info) = Stopped(tid).siginfo()
+            && info[0] as i32 == signal
+            && sender(&info) != ours
+            && let Some(t) = self.threads.get_mut(&tid)
+        {
+            t.resent.push(info);
+        }
     }
 
     fn finish_injection(&mut self, tid: Pid, signal: i32, info: &[u64; 16]) -> Result<()> {

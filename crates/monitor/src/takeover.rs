@@ -27,6 +27,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod untold;
 
 pub use children::Ended;
 
@@ -46,6 +47,7 @@ use stage::Stage;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+pub(crate) use untold::bare;
 
 /// Threads that were killed are at their ends by then, unless a device keeps them.
 const DYING: Duration = Duration::from_secs(10);
@@ -312,7 +314,7 @@ impl Monitor {
         // Threads born meanwhile, too.
         self.unconfine(t.successor);
         self.bequeath(t, pid)?;
-        self.pass_on_waiting(t, pid)?;
+        self.pass_on_waiting(id, t, pid)?;
         self.pass_on_timers(t, pid)?;
         let Some(g) = self.groups.get(&id) else {
             return Ok(());

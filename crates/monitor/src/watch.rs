@@ -151,6 +151,7 @@ impl Monitor {
         }
         self.watch.last = Some(Instant::now());
         self.end_orphans();
+        self.end_foundlings();
         let processes = &self.processes;
         self.watch.seen.retain(|pid, _| processes.contains_key(pid));
         self.watch

@@ -1,5 +1,7 @@
 //! What waitpid reports.
 
+use crate::points;
+use geryon_abi::point::FaultPoint;
 use std::cell::RefCell;
 use std::io::{Error, Result};
 
@@ -97,6 +99,9 @@ pub fn wait_any() -> Result<Option<Stop>> {
     if let Some(end) = ENDS.with_borrow_mut(Vec::pop) {
         return Ok(Some(end));
     }
+    if points::any() {
+        kill_unseen();
+    }
     let mut status = 0;
     // SAFETY: `status` outlives the call.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) };
@@ -104,6 +109,22 @@ pub fn wait_any() -> Result<Option<Stop>> {
         -1 => Err(Error::last_os_error()),
         0 => Ok(None),
         p => Ok(Some(Stop::decode(p, status))),
+    }
+}
+
+/// A test may have the next one who has stopped for a signal killed before that is reported.
+#[cold]
+fn kill_unseen() {
+    let options = libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+    // SAFETY: plain calls with a local structure, which is valid if it is zero.
+    let (pid, status) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        libc::waitid(libc::P_ALL, 0, &raw mut info, options);
+        (info.si_pid(), info.si_status())
+    };
+    let is_signal = pid != 0 && status != libc::SIGTRAP && (1..=64).contains(&status);
+    if is_signal && points::fails(FaultPoint::StopKilled) {
+        crate::kill(pid, libc::SIGKILL);
     }
 }
 

@@ -50,6 +50,8 @@ struct Copies {
     memories: Vec<RemoteMemory>,
     /// What they are still to be given.
     saved: Option<Saved>,
+    /// Threads of leaders that stand still until then.
+    leaders: Vec<Vec<Pid>>,
 }
 
 impl Copies {
@@ -176,6 +178,10 @@ impl Monitor {
                 .complete_kin(&mut copies)
                 .map_err(|e| Attempt::Later(format!("{e:#}"))),
         };
+        copies
+            .leaders
+            .iter()
+            .for_each(|threads| self.release(threads));
         match made {
             Ok(made) => made.iter().for_each(|made| self.begin(made)),
             Err(attempt) => {
@@ -220,12 +226,24 @@ impl Monitor {
                 Err(e) => return later(e),
             }
         }
-        match self.save_kin(copies) {
-            Ok(()) => Ok(None),
-            Err(e) => later(e),
+        if let Err(e) = self.save_kin(copies) {
+            return later(e);
         }
+        // (While leaders were being halted, something may have happened to the sources.)
+        let mut all = kin.members.iter();
+        let hindered = all.find_map(|(id, pid)| self.hinders(*id, (kin.source, *pid)));
+        if let Some(why) = hindered {
+            return Ok(Some(Attempt::Later(why.into())));
+        }
+        // All of them before one of the sources goes on: when the leader makes a call that its followers have
+        // confirmed, each of them has written to the shared memory what stands before it in the program. A copy
+        // that had not been asked would find out too late that another process of its replica may read that.
+        let forked = copies.forked.iter();
+        forked.for_each(|copy| self.enrol_forked(copy));
+        Ok(None)
     }
 
+    /// What the copies share with their sources is kept as it is now, and they get it, unless that can wait.
     fn save_kin(&mut self, copies: &mut Copies) -> Result<()> {
         for copy in &copies.forked {
             let memory = self.settle_copy(copy)?;
@@ -233,44 +251,32 @@ impl Monitor {
         }
         copies.saved = Some(Saved::of(&copies.parts(), &self.image)?);
         if copies.forked.iter().any(|c| c.files() == Files::Sources) {
-            self.part_kin(copies)?;
+            return self.part_kin(copies);
         }
-        // All of them before one of the sources goes on: when the leader makes a call that its followers have
-        // confirmed, each of them has written to the shared memory what stands before it in the program. A copy
-        // that had not been asked would find out too late that another process of its replica may read that.
-        copies
-            .forked
-            .iter()
-            .for_each(|copy| self.enrol_forked(copy));
-        Ok(())
+        // A leader whose descriptors a copy has would find that of what is to be mapped among its own.
+        match self.halt_leaders(copies)? {
+            true => Ok(()),
+            false => Err(anyhow!("its leader's threads did not stop")),
+        }
     }
 
-    /// The copies get memory of their own, unless they have it. A leader whose descriptors one of them has stands
-    /// still meanwhile: it would find that of what is to be mapped among its own.
+    /// The copies get memory of their own, unless they have it.
     fn part_kin(&mut self, copies: &mut Copies) -> Result<()> {
-        let Some(saved) = copies.saved.take() else {
-            return Ok(());
-        };
-        let mut halted = Vec::new();
-        let stand = self.halt_leaders(copies, &mut halted);
-        let parted = match stand {
-            Ok(true) => saved.map(&copies.parts(), &self.image, &self.passage),
-            Ok(false) => Err(anyhow!("its leader's threads did not stop")),
-            Err(e) => Err(e),
-        };
-        halted.iter().for_each(|threads| self.release(threads));
-        parted
+        match copies.saved.take() {
+            Some(saved) => saved.map(&copies.parts(), &self.image, &self.passage),
+            None => Ok(()),
+        }
     }
 
     /// False: one of them did not stop in time.
-    fn halt_leaders(&mut self, copies: &Copies, halted: &mut Vec<Vec<Pid>>) -> Result<bool> {
+    fn halt_leaders(&mut self, copies: &mut Copies) -> Result<bool> {
         for copy in &copies.forked {
             let leader = self.groups.get(&copy.id).and_then(Group::leader_pid);
             let Some(leader) = leader.filter(|_| copy.files() == Files::Leaders) else {
                 continue;
             };
             match self.halt(leader)? {
-                Some(threads) => halted.push(threads),
+                Some(threads) => copies.leaders.push(threads),
                 None => return Ok(false),
             }
         }

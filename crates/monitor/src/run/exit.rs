@@ -72,8 +72,9 @@ impl Monitor {
         member == Some(pid) || self.processes.get(&pid).is_some_and(guest)
     }
 
-    /// Newborn processes whose creator has died before it could tell of them.
-    fn end_foundlings(&self) {
+    /// Newborn processes whose creator has died before it could tell of them. (They may be heard of when their
+    /// creator is gone already, so it is looked again and again.)
+    pub(crate) fn end_foundlings(&self) {
         let own = std::process::id().to_string();
         for pid in &self.early {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -115,7 +115,11 @@ impl Monitor {
             replica(&t.pid).is_some() && replica(&t.pid) == replica(&pid)
         };
         let name = NAMES.get(file as usize).context("no such file")?;
-        if len > LARGEST || !self.threads.get(&id).is_some_and(is_of) {
+        let Some(whose) = self.threads.get(&id) else {
+            // Whoever was to get it is gone here.
+            return Ok(());
+        };
+        if len > LARGEST || !is_of(whose) {
             bail!("a replica may write to no other one");
         }
         let mut bytes = vec![0; len as usize];
@@ -179,7 +183,8 @@ impl Monitor {
         match way {
             who::SHOWN => {
                 let of = groups.find(|g| g.living().any(|(_, p)| p == id));
-                of.map_or(id, |g| g.name.shown)
+                let shown = of.map(|g| g.name.shown);
+                shown.or_else(|| self.shown_before(id)).unwrap_or(id)
             }
             who::PARENT => {
                 let own = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));

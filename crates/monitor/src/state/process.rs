@@ -103,6 +103,8 @@ pub struct Thread {
     pub overtaken: Vec<[u64; 16]>,
     /// What they show when they come again.
     pub resent: Vec<[u64; 16]>,
+    /// Signals that the kernel had given to it when it was killed, and that are not in its block.
+    pub untold: Vec<[u64; 16]>,
     /// The thread's mask, while a signal waits for its safe point: all others wait in the kernel,
     /// which knows their order and the masks of handlers.
     pub held_mask: Option<u64>,

@@ -4,7 +4,7 @@
 use crate::state::{End, Group, GroupId, Monitor, Name};
 use anyhow::Result;
 use geryon_abi::layout::Reap;
-use geryon_tracee::{Pid, kill, state};
+use geryon_tracee::{Pid, Queue, Siginfo, Stopped, kill, state};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
@@ -86,15 +86,38 @@ impl Monitor {
         kill(pid, libc::SIGCHLD);
     }
 
-    /// The siginfo of a SIGCHLD of an adopted process; None: it is none of the program's. (Where the kernel's
-    /// own, of a child that the program does not know, is pending already, it keeps that one and drops ours:
-    /// then that is ours.)
-    pub(crate) fn child_signal(&mut self, pid: Pid, info: &[u64; 16]) -> Option<[u64; 16]> {
+    /// The siginfo of a SIGCHLD that has come to an adopted process's thread; None: it is none of the
+    /// program's. (Where the kernel's own, of a child that the program does not know, is pending already, it
+    /// keeps that one and drops ours: then that is ours.)
+    pub(crate) fn child_signal(
+        &mut self,
+        tid: Pid,
+        pid: Pid,
+        info: &[u64; 16],
+    ) -> Option<[u64; 16]> {
+        let ours = std::process::id();
+        if info[1] as i32 <= 0 && info[2] as u32 != ours {
+            // The program, or another process, has sent it.
+            let waiting = Stopped(tid).queued(Queue::Process).unwrap_or_default();
+            let is_ours = |i: &Siginfo| i[0] as i32 == libc::SIGCHLD && i[2] as u32 == ours;
+            let process = self.processes.get_mut(&pid)?;
+            if process.child_signal && !waiting.iter().any(is_ours) {
+                // Ours was dropped since that one was pending, as the kernel's own would have been.
+                process.child_signal = false;
+                let own = self
+                    .membership(pid)
+                    .and_then(|(id, _)| self.groups.get(&id));
+                if let Some(own) = own.map(|g| g.name.shown) {
+                    self.tell_of_all(own);
+                }
+            }
+            return Some(self.as_known(*info));
+        }
         let from = info[2] as u32;
         let (id, _) = self.membership(pid)?;
         let shown = self.groups.get(&id)?.name.shown;
         let sent = std::mem::take(&mut self.processes.get_mut(&pid)?.child_signal);
-        if from != std::process::id() && !sent {
+        if from != ours && !sent {
             return None;
         }
         let mut news = self
@@ -104,10 +127,37 @@ impl Monitor {
         let last = news.next_back()?;
         last.told = true;
         let info = last.siginfo();
-        for e in &mut self.ended {
-            e.told |= e.name.parent == shown;
-        }
+        self.tell_of_all(shown);
         Some(info)
+    }
+
+    /// A SIGCHLD of the kernel's has come to a leader: it speaks of all who have ended until then.
+    pub(crate) fn child_signal_came(&mut self, id: GroupId, info: &[u64; 16]) {
+        let of_child = info[0] as i32 == libc::SIGCHLD && info[1] as i32 > 0;
+        let own = self.groups.get(&id).map(|g| g.name.shown);
+        if let Some(own) = own.filter(|_| of_child) {
+            self.tell_of_all(own);
+        }
+    }
+
+    /// Of all its children that have ended.
+    fn tell_of_all(&mut self, own: Pid) {
+        for e in self.ended.iter_mut().filter(|e| e.name.parent == own) {
+            e.told = true;
+        }
+    }
+
+    /// The signal that was to tell of this child has reached nobody.
+    pub(super) fn child_untold(&mut self, child: Pid) {
+        for e in self.ended.iter_mut().filter(|e| e.name.shown == child) {
+            e.told = false;
+        }
+    }
+
+    /// Has a child of this process ended of whom no signal has told it?
+    pub(super) fn has_untold_child(&self, own: Pid) -> bool {
+        let mut all = self.ended.iter();
+        all.any(|e| e.name.parent == own && !e.told && !e.reaped)
     }
 
     /// A leader is lost: which of its processes' children had been waited for, its kernel knows. It may

@@ -1,4 +1,5 @@
-//! What the kernel keeps for a leader's process alone, and its successor is to know: which timers have rung.
+//! What the kernel keeps for a leader's process alone, and its successor is to know: which timers have rung, and
+//! whom its ids name.
 
 use super::Takeover;
 use super::flight::Legacy;
@@ -57,8 +58,24 @@ impl Monitor {
     }
 }
 
+impl Monitor {
+    /// What the program calls a process or a thread of a leader that has just been lost. (The descriptors that
+    /// its successor has from it name it still.)
+    pub(crate) fn shown_before(&self, id: Pid) -> Option<Pid> {
+        self.groups.values().find_map(|g| {
+            let t = g.takeover.as_ref()?;
+            if t.pid == id || t.formers.contains(&id) {
+                return Some(g.name.shown);
+            }
+            let slot = self.image.slot_of(t.bodies.get(&id)?)?;
+            let at = block_address(slot) + block_field!(shown_tid);
+            t.memories.first()?.word(at).ok().map(|w| w as u32 as Pid)
+        })
+    }
+}
+
 /// The signal that the lost leader's last call on a slot has taken, if it waited for one.
-fn taken(t: &Takeover, legacy: &Legacy) -> Option<Siginfo> {
+pub(super) fn taken(t: &Takeover, legacy: &Legacy) -> Option<Siginfo> {
     let call = legacy.call?;
     if i64::from(call.nr) != libc::SYS_rt_sigtimedwait || call.result <= 0 {
         return None;

@@ -26,7 +26,7 @@ const CHILD_SIGNAL: Siginfo = {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     /// For the thread on this slot only.
-    slot: Option<u32>,
+    pub(super) slot: Option<u32>,
     pub(super) info: Siginfo,
 }
 
@@ -82,7 +82,8 @@ impl Monitor {
                     let again = th.resent.iter().any(|r| signal_of(r) == signal_of(i));
                     !(is_ours(i) && (logged || again))
                 });
-                let all = th.resent.iter().chain(&th.overtaken).chain(&own);
+                let sent = th.resent.iter().chain(&th.overtaken);
+                let all = sent.chain(&th.untold).chain(&own);
                 found.extend(all.map(|info| Waiting {
                     slot: Some(slot),
                     info: *info,
@@ -100,8 +101,7 @@ impl Monitor {
             self.say("signals that waited for the lost leader could not be read; they are lost");
         }
         // That a child died which was killed with it is nothing that has happened.
-        let killed_with_it =
-            |i: &Siginfo| signal_of(i) == libc::SIGCHLD && self.deposed.contains(&sender_of(i));
+        let killed_with_it = |i: &Siginfo| is_of_child(i) && self.deposed.contains(&sender_of(i));
         found.retain(|w| {
             let signal = signal_of(&w.info);
             !matches!(signal, libc::SIGKILL | libc::SIGSTOP)
@@ -111,7 +111,8 @@ impl Monitor {
         // One that it was sent and has not taken may show as one of those.
         let is_child = |w: &Waiting| signal_of(&w.info) == libc::SIGCHLD;
         let sent = self.processes.get(&t.pid).is_some_and(|p| p.child_signal);
-        if sent && !found.iter().any(is_child) {
+        let owed = sent || self.owes_child_signal(id, t.pid);
+        if owed && !found.iter().any(is_child) {
             found.push(Waiting {
                 slot: None,
                 info: CHILD_SIGNAL,
@@ -135,8 +136,9 @@ impl Monitor {
     }
 
     /// The successor is about to lead: they wait for it now.
-    pub(super) fn pass_on_waiting(&mut self, t: &Takeover, pid: Pid) -> Result<()> {
-        for w in &t.waiting {
+    pub(super) fn pass_on_waiting(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
+        let unseen = self.unseen(id, t, pid)?;
+        for w in t.waiting.iter().chain(&unseen) {
             let tid = match w.slot {
                 Some(slot) => {
                     let mut tid = [0; 4];
@@ -158,7 +160,7 @@ impl Monitor {
 
     fn pass_on(&mut self, pid: Pid, tid: Option<Pid>, info: &Siginfo) {
         let signal = signal_of(info);
-        if signal == libc::SIGCHLD && (code_of(info) > 0 || is_ours(info)) {
+        if is_of_child(info) || (signal == libc::SIGCHLD && is_ours(info)) {
             // Of which child it speaks is found out when it is taken.
             return self.send_child_signal(pid);
         }
@@ -178,6 +180,11 @@ impl Monitor {
             p.inherited.push(*info);
         }
     }
+}
+
+/// Does it say that a child has ended? (The program may have sent itself a SIGCHLD, too.)
+fn is_of_child(info: &Siginfo) -> bool {
+    signal_of(info) == libc::SIGCHLD && code_of(info) > 0
 }
 
 /// Was it sent by this process?
