@@ -57,6 +57,7 @@ impl Run {
         let guest = guest.to_string_lossy();
         let (journal, data, go, end) = (path("journal"), path("data"), path("go"), path("end"));
         let mut words = vec![geryon.as_str(), "run", "-n", n, "--journal", &journal];
+        words.extend(["--shared-files", "map"]);
         words.extend(flags);
         words.extend(["--", &guest, &data, &go, &end]);
         words.extend(more);

@@ -2,7 +2,7 @@
 // refused: mmap
 // deterministic
 // Proves: a writable shared file mapping reaches the file (once), and is seen
-// by read; that a forked child stores to it is refused by name.
+// by read and by a forked child.
 #include "guest.h"
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,4 +1,5 @@
 // build:
+// env: GERYON_SHARED_FILES=map
 // deterministic
 // Proves: a named semaphore, whose file is mapped shared and writable, works.
 #include "guest.h"

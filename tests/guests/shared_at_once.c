@@ -1,4 +1,5 @@
 // build:
+// env: GERYON_SHARED_FILES=map
 // refused: mmap
 // deterministic
 // Proves: two processes that map one file to be shared and writable at once are refused by name: in which

@@ -1,4 +1,5 @@
 // build: -pthread
+// env: GERYON_SHARED_FILES=map
 // deterministic
 // Proves: what is stored in a file that is mapped to be shared is compared while other threads sleep, wait for
 // each other and take locks without end. (In clocks nothing was compared then, and nobody was told. Given three

@@ -1,4 +1,5 @@
 // build:
+// env: GERYON_SHARED_FILES=map
 // deterministic
 // Proves: a file that is mapped to be shared may be cut off and become longer; beyond its end a store raises
 // SIGBUS in every replica; what is appended to it appears in the mapping. (It was refused with ENODEV.)

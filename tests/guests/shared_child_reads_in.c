@@ -1,4 +1,5 @@
 // build:
+// env: GERYON_SHARED_FILES=map
 // refused: mmap
 // deterministic
 // Proves: a forked child that lets a call write into what its parent has mapped to be shared is refused by name.

@@ -1,4 +1,5 @@
 // build: -pthread
+// env: GERYON_SHARED_FILES=map
 // deterministic
 // args: 40
 // Proves: two threads that map files again and again, at most moments with others mapped, and change them by

@@ -1,4 +1,5 @@
 // build: -pthread
+// env: GERYON_SHARED_FILES=map
 // varies
 // Proves: which thread came to a mutex and to atomic words inside a memfd or a POSIX shared memory object
 // first is the same in all replicas, and so is what is printed of it. (It was refused with ENODEV.)

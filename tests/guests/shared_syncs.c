@@ -1,4 +1,5 @@
 // build:
+// env: GERYON_SHARED_FILES=map
 // deterministic
 // Proves: fsync and fdatasync of a file that is mapped to be shared work, beside msync. (Given a word and two more
 // files, it waits until the first one is there, and then synchronises as the word says, for tests that change the

@@ -1,4 +1,5 @@
 // build:
+// env: GERYON_SHARED_FILES=map
 // deterministic
 // Proves: a forked child reads what its parent has mapped to be shared and writable; processes map such a
 // file one after the other, executed ones too, and each finds what the one before has left there, and

@@ -1,4 +1,5 @@
 // build: -pthread
+// env: GERYON_SHARED_FILES=map
 // deterministic
 // Proves: threads that meet in mutexes and atomic instructions inside a file that is mapped to be shared and
 // writable find there what the leader's threads found, and the file has it. (It was refused with ENODEV.)

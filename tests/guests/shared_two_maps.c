@@ -1,4 +1,5 @@
 // build:
+// env: GERYON_SHARED_FILES=map
 // deterministic
 // Proves: two writable shared mappings of one file are one memory, also with what calls read and
 // write, cut off and add; what was stored is in the file. (It was refused with ENODEV.)

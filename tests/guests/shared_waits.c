@@ -1,4 +1,5 @@
 // build:
+// env: GERYON_SHARED_FILES=map
 // deterministic
 // Proves: a program that maps a file to be shared and writable has its bytes there at once, and goes on behind
 // its end. (Given two more files, it waits before each step until they are there, for tests that do something

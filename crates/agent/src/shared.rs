@@ -122,7 +122,7 @@ pub fn ask(args: &[u64; 6]) -> i64 {
         return 0;
     }
     loop {
-        let answer = rpc(number::SHARE, fd as u32 as u64, args[3], 0);
+        let answer = rpc(number::SHARE, fd as u32 as u64, args[3], args[2]);
         if answer != EAGAIN {
             return answer;
         }

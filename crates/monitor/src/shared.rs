@@ -26,9 +26,12 @@ const NOBODY: Pid = 0;
 /// A replica is being made: ask again.
 const LATER: i64 = -(libc::EAGAIN as i64);
 
+/// /dev/zero: what is mapped of it is nobody else's.
+const ZERO: u64 = 0x105;
+
 impl Monitor {
     /// A leader is about to map a file, see `rpc::SHARE`.
-    pub(crate) fn share(&mut self, pid: Pid, fd: u64, flags: u64) -> i64 {
+    pub(crate) fn share(&mut self, pid: Pid, fd: u64, flags: u64, protection: u64) -> i64 {
         let path = format!("/proc/{pid}/fd/{fd}");
         let Ok(status) = std::fs::metadata(&path) else {
             // No descriptor: the kernel says so.
@@ -39,10 +42,19 @@ impl Monitor {
             libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE
         );
         let is_writable = access_mode(pid, fd) == Some(libc::O_RDWR);
+        if !self.options.maps_shared_files {
+            let is_zero = status.file_type().is_char_device() && status.rdev() == ZERO;
+            let writes = protection as i32 & libc::PROT_WRITE != 0;
+            if !is_shared || !is_writable || is_zero || !writes {
+                return 0;
+            }
+            return self.refuse_mapping(
+                "followers could not see what other programs write into it; --shared-files map allows it, \
+                 and says what that costs",
+            );
+        }
         let identity = (status.dev(), status.ino());
         if !status.file_type().is_file() {
-            /// What is mapped of it is nobody else's.
-            const ZERO: u64 = 0x105;
             let is_zero = status.file_type().is_char_device() && status.rdev() == ZERO;
             if !is_writable || !is_shared || is_zero {
                 return 0;

@@ -57,7 +57,7 @@ pub const FETCH: u64 = BASE + 21;
 pub const FAILED: u64 = BASE + 22;
 /// A forked child that shares its parent's descriptors needs none of its own any more.
 pub const BEGUN: u64 = BASE + 23;
-/// The leader is about to map a file of which each replica may be to have its own: (descriptor, the flags of
+/// The leader is about to map a file of which each replica may be to have its own: (descriptor, flags and protection of
 /// mmap); answers an object's number (see [`super::object`]), 0 where all map the file itself, -EAGAIN, or
 /// another negative errno.
 pub const SHARE: u64 = BASE + 24;

@@ -4,9 +4,9 @@ use crate::row::{Kind::*, Row};
 
 rows! { pub(super) MEMORY:
   9 mmap Memory Partial (addr: Addr, length: Int, prot: Int32, flags: Int32, fd: Fd, offset: Int)
-    "A writable MAP_SHARED mapping of a file is the file's in the leader; each follower has a copy of its own, which does not \
+    "A writable MAP_SHARED mapping of a file is refused with ENODEV unless --shared-files map is given. Then it is the file's in the leader; each follower has a copy of its own, which does not \
      see what other programs write into the file meanwhile. What replicas have stored is compared at msync, fsync, munmap, \
-     execve and exit. A forked child may only read what it has inherited. Refused with ENODEV with --verify async or --checkpoint, of \
+     execve and exit. A forked child may only read what it has inherited. Refused all the same with --verify async or --checkpoint, of \
      devices, of huge pages, while another process of the program maps the file, and where it is mapped to be read only \
      already by a descriptor that cannot write.";
   10 mprotect Memory Partial (addr: Addr, len: Int, prot: Int32)

@@ -110,7 +110,7 @@ impl Monitor {
                 self.sleepers_are_outdated(regs.rdi);
                 0
             }
-            rpc::SHARE => self.share(pid, regs.rdi, regs.rsi),
+            rpc::SHARE => self.share(pid, regs.rdi, regs.rsi, regs.rdx),
             rpc::SETTLED => {
                 self.settled(regs.rdi);
                 0
