@@ -42,6 +42,11 @@ pub struct Args {
     /// shares each page with its source until one of the two writes to it.
     #[arg(long)]
     eager_copy: bool,
+    /// What becomes of files that the program maps to be shared and writable: refused (ENODEV), or mapped. Then
+    /// what is stored there is compared before the program synchronises or unmaps the file, or ends; and as long as
+    /// one is mapped a lost leader stops the run, and a lost follower is not replaced.
+    #[arg(long, value_enum, default_value_t = SharedFilesFlag::Refuse, env = "GERYON_SHARED_FILES", hide_env = true)]
+    shared_files: SharedFilesFlag,
     /// Write the report of a divergence to this file, too, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -80,6 +85,12 @@ enum OnDivergenceFlag {
 }
 
 /// `--order`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SharedFilesFlag {
+    Refuse,
+    Map,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum OrderFlag {
     /// `serial`, on every machine.
@@ -205,6 +216,7 @@ pub fn main(args: Args) -> ExitCode {
         checkpoint: args.checkpoint,
         max_replacements: args.max_replacements,
         eager_copy: args.eager_copy,
+        maps_shared_files: args.shared_files == SharedFilesFlag::Map,
         report: args.report,
         journal: args.journal,
         fault: args.fault,

@@ -1,7 +1,7 @@
 // build:
-// refused: mmap
+// env: GERYON_SHARED_FILES=map
 // deterministic
-// Proves: a named semaphore, whose file is mapped shared and writable, is refused by name.
+// Proves: a named semaphore, whose file is mapped shared and writable, works.
 #include "guest.h"
 #include <fcntl.h>
 #include <semaphore.h>

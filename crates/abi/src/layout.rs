@@ -8,6 +8,7 @@
 pub mod flight;
 pub mod letter;
 mod note;
+pub mod object;
 pub mod outdated;
 pub mod promotion;
 pub mod repeat;

@@ -57,6 +57,7 @@ macro_rules! commands {
 }
 
 mod commands;
+pub mod content;
 mod descriptors;
 mod files;
 mod ioctl;

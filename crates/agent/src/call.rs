@@ -76,6 +76,7 @@ pub fn output(frame: &mut Frame, row: &Row) {
         // Confirmed long ago: this replica has followed until now.
         broken();
     }
+    crate::shared::confirmed(row.nr, &args);
     let before = marshal::before(row, &args);
     let spoilt = crate::sabotage::unchecked(row, &copied::given(b, &args));
     let target = proc_files::target(row, &args);
@@ -285,7 +286,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             repeat::NOTHING
         };
         first = false;
-        if serial {
+        if serial && !crate::shared::keeps_turn(row.nr, &args) {
             crate::serial::release(b);
         }
         intend_call(b, row.nr, digest);
@@ -507,6 +508,7 @@ pub fn complete(
     result: i64,
     before: &Before,
 ) {
+    crate::shared::mirror(row.nr, &frame.args(), result);
     point!(SignalBehindCall);
     let mut detail = 0;
     let mut shown = result;

@@ -22,6 +22,7 @@ pub mod nr {
     pub const OPEN: u64 = 2;
     pub const CLOSE: u64 = 3;
     pub const MMAP: u64 = 9;
+    pub const MPROTECT: u64 = 10;
     pub const MUNMAP: u64 = 11;
     pub const BRK: u64 = 12;
     pub const RT_SIGACTION: u64 = 13;
@@ -61,6 +62,7 @@ pub mod nr {
     pub const FUTEX_WAITV: u64 = 449;
     pub const FUTEX_WAIT: u64 = 455;
     pub const CLOSE_RANGE: u64 = 436;
+    pub const PKEY_MPROTECT: u64 = 329;
 }
 
 /// Called from the assembly entry with the application's registers.
@@ -105,6 +107,7 @@ fn is_own_affair(number: u64, args: &[u64; 6]) -> bool {
 }
 
 fn dispatch(frame: &mut Frame, row: &'static Row) {
+    crate::shared::stand();
     if leads() {
         crate::files::clothe();
     }
@@ -156,6 +159,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
             }
         }
         nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
+        nr::MPROTECT | nr::PKEY_MPROTECT if crate::shared::is_protected(frame) => {}
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
         nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
         _ => by_class(frame, row),

@@ -38,6 +38,7 @@ pub mod sabotage;
 pub mod sent;
 pub mod serial;
 pub mod settings;
+pub mod shared;
 pub mod state;
 pub mod stop;
 pub mod thread;

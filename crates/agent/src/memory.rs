@@ -4,12 +4,14 @@
 use crate::call;
 use crate::clock::MEMORY;
 use crate::compare::expect;
-use crate::diverge::diverged_for_good;
+use crate::diverge::{diverged, diverged_for_good};
+use crate::event;
 use crate::gate::{real, real_in_flight, rpc};
-use crate::log::{append, publish, remember, word_at};
+use crate::log::{append, get, publish, remember, word_at};
 use crate::marshal;
 use crate::passage::Passage;
 use crate::raise;
+use crate::shared;
 use crate::state::{Here, block, header, leads, private};
 use crate::stop::{broken, refused};
 use crate::wait::{Patience, announce, announce_end};
@@ -20,23 +22,21 @@ use geryon_abi::layout::{
     INJECTED_ENV, MAX_REPLICAS, enclosed, outdated, rpc as number, touches_reserved, wait, why,
 };
 use geryon_abi::outcome;
-use geryon_abi::record::{kind, low_of, word};
+use geryon_abi::record::{detail_of, kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
 
 const NR_MMAP: u64 = 9;
 const NR_BRK: u64 = 12;
 const NR_MREMAP: u64 = 25;
 const NR_CLOSE: u64 = 3;
-const MAP_SHARED: u64 = 1;
-const MAP_TYPE: u64 = 0xf;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
-const PROT_WRITE: u64 = 2;
 const PROT_EXEC: u64 = 4;
 const MREMAP_MAYMOVE: u64 = 1;
 const MREMAP_FIXED: u64 = 2;
-const ENODEV: i64 = -19;
+/// Detail of a record: followers map an object of their own, which the word behind the result names.
+const OF_OBJECT: u8 = 1;
 const EINVAL: i64 = -22;
 
 /// mmap, munmap, mremap, brk.
@@ -53,17 +53,24 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     if nr == NR_BRK && private().env_injected.get() != 0 {
         remove_injected_env();
     }
+    let agreed = shared::is_agreed(nr, &args);
+    if agreed && call::rendezvous(frame, row.nr, digest, args) {
+        shared::agreed(nr, &args);
+    }
     let followed = if leads() {
         None
     } else {
         follow(b, frame, row, digest)
     };
     let result = followed.unwrap_or_else(|| {
-        raise::lead_signal_before(b, frame);
+        if !agreed {
+            raise::lead_signal_before(b, frame);
+        }
         lead(b, row, args, digest)
     });
-    if nr == NR_MMAP && !failed(result) && args[2] & PROT_EXEC != 0 && args[3] & MAP_ANONYMOUS == 0
-    {
+    // (What is written into a shared mapping would be written into the file: code there is not rewritten.)
+    let is_private = uses_file(nr, &args) && !shared::is_shared(args[3]);
+    if is_private && !failed(result) && args[2] & PROT_EXEC != 0 {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
     crate::access::mappings_change();
@@ -76,26 +83,31 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     }
     let nr = row.nr as u64;
     let tick = MEMORY.enter(b.this);
-    let result = if shared_writable_file(nr, &args) {
-        if !shared_writable_file(black_box(nr), black_box(&args)) {
-            broken();
-        }
-        refused(nr, 1);
-        ENODEV
+    let object = if uses_file(nr, &args) {
+        shared::ask(&args)
+    } else {
+        0
+    };
+    let result = if object < 0 {
+        object
     } else {
         call::check_asked(row, &args);
         b.flight_nr = row.nr as u32;
         real_in_flight(call::number_of(row), &args, true);
         noted(b)
     };
-    let first = word(kind::MEMORY, 0, row.nr, tick);
+    let detail = if object > 0 { OF_OBJECT } else { 0 };
+    let first = word(kind::MEMORY, detail, row.nr, tick);
     let start = *black_box(&b.pos);
     point!(MemoryUnlogged);
     append(b, [first, digest, result as u64]);
+    if object > 0 {
+        append(b, [seal(first, object as u32, result as u64)]);
+    }
     // (All will believe what is logged, and registers hold it on the way there.)
-    let meant = word(kind::MEMORY, 0, row.nr, MEMORY.now());
+    let meant = word(kind::MEMORY, detail, row.nr, MEMORY.now());
     let in_log = word_at(b, start + 2) as i64;
-    if word_at(b, start) != meant || (result != ENODEV && in_log != noted(b)) {
+    if word_at(b, start) != meant || (object >= 0 && in_log != noted(b)) {
         broken();
     }
     let result = in_log;
@@ -106,8 +118,16 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     }
     publish(b);
     point!(MemoryUnticked);
+    if !failed(result) {
+        shared::changed(nr, &args, result as u64, object > 0);
+    }
     MEMORY.tick();
     MEMORY.leave();
+    if object > 0 {
+        // From here on the monitor finds in each replica who maps what.
+        await_file_maps();
+        rpc(number::SETTLED, object as u64, 0, 0);
+    }
     result
 }
 
@@ -126,6 +146,14 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
     loop {
         let (first, [result]) = expect(b, frame, kind::MEMORY, row.nr, digest, &args)?;
         let start = b.pos - 3;
+        let mut object = 0;
+        if detail_of(first) == OF_OBJECT {
+            let Some(named) = unseal(first, get(b), result) else {
+                diverged(why::DAMAGED, start, event::plain(first));
+                continue;
+            };
+            object = named;
+        }
         let result = result as i64;
         crate::log::verified(b);
         let tick = low_of(first);
@@ -133,7 +161,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
             continue;
         }
         if !failed(result) {
-            let own = point!(RepeatFails, repeat(nr, args, result));
+            let own = point!(RepeatFails, repeat(nr, args, result, object));
             if own != result {
                 diverged_for_good(
                     why::LOCAL,
@@ -157,6 +185,9 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
             done.fetch_add(1, Ordering::SeqCst);
             b.publishing.store(0, Ordering::SeqCst);
             crate::wait::wake_at(done as *const _ as u64, true);
+        }
+        if !failed(result) {
+            shared::changed(nr, &args, result as u64, object != 0);
         }
         point!(MemoryRepeated);
         MEMORY.turn_done(tick);
@@ -185,19 +216,15 @@ fn uses_file(nr: u64, args: &[u64; 6]) -> bool {
     nr == NR_MMAP && args[3] & MAP_ANONYMOUS == 0
 }
 
-fn shared_writable_file(nr: u64, args: &[u64; 6]) -> bool {
-    uses_file(nr, args)
-        && args[3] & MAP_TYPE & MAP_SHARED != 0
-        && args[2] & PROT_WRITE != 0
-        && private().replicas > 1
-}
-
 /// Follower: the same call, at the leader's address.
-fn repeat(nr: u64, mut a: [u64; 6], result: i64) -> i64 {
+fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
     match nr {
         NR_MMAP => {
             a[0] = result as u64;
             a[3] = (a[3] & !MAP_FIXED_NOREPLACE) | MAP_FIXED;
+            if object != 0 {
+                return shared::map(a, object);
+            }
             let file = uses_file(nr, &a);
             if file && private().shares_files.get() == 0 {
                 let fd = fetch(a[4]);

@@ -72,6 +72,11 @@ impl Passage {
         }
     }
 
+    /// The descriptor of which another process has told the monitor this socket's name.
+    pub fn take(&self, fd: u32, whose: u64) -> Result<u64, i64> {
+        self.receive(letter::asked(fd, whose))
+    }
+
     /// Ask for a descriptor of another process (see `geryon_abi::layout::enclosed`).
     pub fn fetch(&self, fd: u64, whose: u64) -> Result<u64, i64> {
         loop {

@@ -287,6 +287,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.shares_files.set(0);
     point!(ChildUnmapped);
     map_segment(passage);
+    crate::shared::born();
     if flags & CLONE_FILES != 0 {
         rpc(number::BEGUN, 0, 0, 0);
     }
@@ -345,6 +346,7 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         return finish_for_good(b, frame, row, next);
     }
     await_file_maps();
+    crate::shared::leaves(false);
     point!(ExecConfirmed);
     if b.vforked != vforked::NOT {
         // As soon as it has another program its slot may be another child's.
@@ -360,8 +362,10 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     begin(frame, row);
     if leads() {
         await_file_maps();
+        crate::shared::leaves(true);
     }
     if !leads() {
+        crate::shared::ends();
         crate::log::tell_tail(block());
     }
     point!(ExitConfirmed);

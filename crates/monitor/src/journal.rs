@@ -132,6 +132,11 @@ pub enum Event {
         /// Since the former leader was found missing.
         total_us: u64,
     },
+    /// What the program has stored in files that it maps to be shared and writable could not be compared.
+    NotCompared {
+        /// What, and why not.
+        what: String,
+    },
     /// Copies of both replicas sleep from now on.
     Checkpoint {
         /// Words that the log had had by then.
@@ -181,6 +186,8 @@ pub struct Totals {
     pub promotions: u32,
     /// Replicas that were taken out and not made anew.
     pub given_up: u32,
+    /// How often what was stored in a file that is mapped could not be compared.
+    pub not_compared: u32,
     /// How long replicas stood still so that others could be copied from them, and the program so
     /// that another replica could lead.
     pub lost_us: u64,
@@ -192,6 +199,7 @@ impl Totals {
             Event::FaultSeen { .. } => self.faults += 1,
             Event::Replaced { .. } => self.replaced += 1,
             Event::GivenUp { .. } => self.given_up += 1,
+            Event::NotCompared { .. } => self.not_compared += 1,
             Event::Promoted { total_us, .. } => {
                 self.promotions += 1;
                 self.lost_us += total_us;
@@ -213,7 +221,11 @@ impl fmt::Display for Totals {
             some(self.promotions, "promotion", "promotions"),
             self.given_up,
             self.lost_us as f64 / 1e3
-        )
+        )?;
+        match self.not_compared {
+            0 => Ok(()),
+            n => write!(f, ", {} left out", some(n, "comparison", "comparisons")),
+        }
     }
 }
 
@@ -417,6 +429,16 @@ mod tests {
             journal.summary().as_deref(),
             Some("2 faults seen, 0 replicas replaced, 1 promotion, 1 given up, 3.8 ms lost")
         );
+        let mut journal = Journal::default();
+        journal.tell(&Event::NotCompared {
+            what: String::new(),
+        });
+        assert_eq!(
+            journal.summary().as_deref(),
+            Some(
+                "0 faults seen, 0 replicas replaced, 0 promotions, 0 given up, 0.0 ms lost, 1 comparison left out"
+            )
+        );
     }
 
     #[test]
@@ -433,7 +455,7 @@ mod tests {
         };
         assert_eq!(
             serde_json::to_string(&end).expect("a line"),
-            r#"{"event":"end","faults":1,"replaced":0,"promotions":0,"given_up":0,"lost_us":9,"events":7,"status":3}"#
+            r#"{"event":"end","faults":1,"replaced":0,"promotions":0,"given_up":0,"not_compared":0,"lost_us":9,"events":7,"status":3}"#
         );
     }
 

@@ -163,6 +163,8 @@ pub struct Options {
     pub max_replacements: Replacements,
     /// A new copy's memory is made its own at once, in the background.
     pub eager_copy: bool,
+    /// The program may map files to be shared and writable.
+    pub maps_shared_files: bool,
     /// Where the report goes, besides stderr.
     pub report: Option<PathBuf>,
     /// Where it is written what happens, as JSON lines.

@@ -95,6 +95,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         dead: Vec::new(),
         budget: Budget::new(options.max_replacements),
         cores: Cores::new(seats),
+        shared: crate::objects::Shared::default(),
         unsharing: HashMap::new(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),

@@ -254,6 +254,9 @@ impl Monitor {
             return Ok(tracee.resume(0)?);
         }
         if is_fault(signal, &info) {
+            if self.stores_into_inherited(pid, signal, &info) {
+                return Ok(());
+            }
             return self.on_fault(tid, pid, group, replica, signal, &info);
         }
         if !leads {
@@ -284,6 +287,7 @@ impl Monitor {
             Disposition::Ignored => tracee.resume(0)?,
             Disposition::Stops => tracee.resume(signal)?,
             Disposition::Ends => {
+                self.leave_out_at_signal(pid);
                 self.expect_end(group);
                 tracee.resume(signal)?;
             }

@@ -13,6 +13,7 @@ use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
 use crate::meeting::Convergences;
+use crate::objects::Shared;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::{Dead, Unsharing, Wanted};
@@ -84,6 +85,8 @@ pub struct Monitor {
     pub cores: Cores,
     /// Copies whose memory is being made their own, by the thread that does it.
     pub unsharing: HashMap<Pid, Unsharing>,
+    /// Files that the program maps to be shared and writable.
+    pub shared: Shared,
     /// Time stamp counter ticks in 2^20 ns.
     pub tsc_mult: u64,
     /// The watchdog's memory.

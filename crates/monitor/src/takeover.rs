@@ -112,8 +112,8 @@ impl Monitor {
         // They may stand behind what is cut off.
         self.end_sleepers();
         self.let_guests_leave(replica);
-        if self.is_dropped(replica) {
-            // What they had to say was that it is lost.
+        if self.is_dropped(replica) || self.ends_for_shared_files() {
+            // What they had to say was that it is lost. (Or nobody can lead in its place.)
             return;
         }
         let Some(successor) = self.successor(replica) else {

@@ -41,6 +41,8 @@ pub mod enclosed {
     pub const LEADERS: u64 = 0;
     /// The former leader's.
     pub const FORMERS: u64 = 1;
+    /// Instead of a descriptor's number that of an object: this replica's own ([`super::object`]).
+    pub const OBJECTS: u64 = 2;
     /// Instead of a descriptor's number: its working directory.
     pub const DIRECTORY: u32 = u32::MAX;
     /// Its root.

@@ -57,8 +57,31 @@ pub const FETCH: u64 = BASE + 21;
 pub const FAILED: u64 = BASE + 22;
 /// A forked child that shares its parent's descriptors needs none of its own any more.
 pub const BEGUN: u64 = BASE + 23;
+/// The leader is about to map a file of which each replica may be to have its own: (descriptor, flags and protection of
+/// mmap); answers an object's number (see [`super::object`]), 0 where all map the file itself, -EAGAIN, or
+/// another negative errno.
+pub const SHARE: u64 = BASE + 24;
+/// All replicas have mapped what the leader was told to be an object: (its number).
+pub const SETTLED: u64 = BASE + 25;
+/// The leader has changed a file by a call: (descriptor or all ones, first byte, how many).
+pub const WROTE: u64 = BASE + 26;
+/// All replicas have come to a call of the leader that gives up or synchronises what it maps of objects:
+/// (first address, how many bytes, see [`super::object::compare`]); answers 0, or -EAGAIN while other threads run.
+pub const COMPARE: u64 = BASE + 27;
+/// The leader has unmapped or moved what it had mapped of objects; no other thread does meanwhile.
+pub const UNMAPPED: u64 = BASE + 30;
+/// A forked child asks what it may store to of its parent's objects: (where to, how many pairs of an address
+/// and a length there is room for); answers how many there are.
+pub const INHERITED: u64 = BASE + 28;
+/// It is about to make memory writable: (address, length); answers 0 or an errno.
+pub const MAY_WRITE: u64 = BASE + 29;
 /// What the program calls a forked child that a lost replica's has led: (sequence number of the fork);
 /// answers 0 when none has.
-pub const NAMED: u64 = BASE + 24;
+pub const NAMED: u64 = BASE + 31;
+/// A follower that maps objects is about to end; answers 0, or -EAGAIN as long as the leader has not compared.
+pub const ENDS: u64 = BASE + 32;
+/// A call of a leader's forked process was not allowed to use memory that it was given (EFAULT), and the process
+/// may not change what it has inherited of objects.
+pub const FAULTED: u64 = BASE + 33;
 /// One past the last.
-pub const END: u64 = BASE + 25;
+pub const END: u64 = BASE + 34;

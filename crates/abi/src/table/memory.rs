@@ -4,9 +4,13 @@ use crate::row::{Kind::*, Row};
 
 rows! { pub(super) MEMORY:
   9 mmap Memory Partial (addr: Addr, length: Int, prot: Int32, flags: Int32, fd: Fd, offset: Int)
-    "A writable MAP_SHARED mapping of a file is refused with ENODEV while there are followers: they could not see what other \
-     programs write into it.";
-  10 mprotect Memory Full (addr: Addr, len: Int, prot: Int32);
+    "A writable MAP_SHARED mapping of a file is refused with ENODEV unless --shared-files map is given. Then it is the file's in the leader; each follower has a copy of its own, which does not \
+     see what other programs write into the file meanwhile. What replicas have stored is compared at msync, fsync, munmap, \
+     execve and exit. A forked child may only read what it has inherited. Refused all the same with --verify async or --checkpoint, of \
+     devices, of huge pages, while another process of the program maps the file, and where it is mapped to be read only \
+     already by a descriptor that cannot write.";
+  10 mprotect Memory Partial (addr: Addr, len: Int, prot: Int32)
+    "A forked child cannot make writable what its parent has mapped of a file to be shared and writable (EACCES).";
   11 munmap Memory Full (addr: Addr, length: Int);
   12 brk Memory Full (addr: Addr);
   25 mremap Memory Full (old_address: Addr, old_size: Int, new_size: Int, flags: Int32, new_address: Addr);
@@ -27,7 +31,8 @@ rows! { pub(super) MEMORY:
     "The status is each replica's own and may differ between replicas.";
   324 membarrier Local Full (cmd: Int32, flags: Int32, cpu_id: Int32);
   325 mlock2 Local Full (addr: Addr, len: Int, flags: Int32);
-  329 pkey_mprotect Memory Full (addr: Addr, len: Int, prot: Int32, pkey: Int32);
+  329 pkey_mprotect Memory Partial (addr: Addr, len: Int, prot: Int32, pkey: Int32)
+    "As mprotect.";
   330 pkey_alloc Local Full (flags: Int32, access_rights: Int32);
   331 pkey_free Local Full (pkey: Int32);
   450 set_mempolicy_home_node Local Full (start: Addr, len: Int, home_node: Int, flags: Int);

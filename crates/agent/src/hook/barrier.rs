@@ -58,6 +58,7 @@ impl Account {
 
 pub(super) extern "C" fn barrier_wait(l: u64) -> i32 {
     let b = block();
+    crate::shared::stand();
     intend_hook(b, l, id::BARRIER_WAIT);
     let own = suspended(b, id::BARRIER_WAIT, l, 0, 0, 0);
     if !leads()

@@ -22,6 +22,7 @@ const MONOTONIC: u32 = 2;
 
 fn cond(hook: u16, c: u64, m: u64, a: [u64; 2]) -> i32 {
     let b = block();
+    crate::shared::stand();
     let clock = mutex_clock(m);
     let r = if leads() {
         intend_hook(b, m, hook);

@@ -88,6 +88,7 @@ fn own_tid(offset: u64) -> u32 {
 
 pub(super) extern "C" fn mutex_lock(m: u64) -> i32 {
     let b = block();
+    crate::shared::stand();
     if !leads() && word_at(m + 16).load(Ordering::Relaxed) == 0 {
         while let Some(w) = expect(b, m, id::MUTEX_LOCK) {
             if kind_of(w) == kind::OUTCOME {

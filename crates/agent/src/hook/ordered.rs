@@ -176,6 +176,7 @@ pub(super) fn follow(b: Here, hook: u16, sure: u16, object: u64, clock: &AtomicU
 #[inline(always)]
 pub(super) fn acquire(hook: u16, sure: u16, object: u64, clock: Clock, a: [u64; 3]) -> i32 {
     let b = block();
+    crate::shared::stand();
     if !leads()
         && let Some(r) = follow(b, hook, sure, object, clock.0)
     {
@@ -220,6 +221,7 @@ pub(super) fn follow_errno(b: Here, hook: u16, sure: u16, object: u64) -> Option
 /// The same for functions that return -1 and set errno.
 pub(super) fn acquire_errno(hook: u16, sure: u16, object: u64, a: [u64; 3]) -> i32 {
     let b = block();
+    crate::shared::stand();
     if !leads()
         && let Some(r) = follow_errno(b, hook, sure, object)
     {

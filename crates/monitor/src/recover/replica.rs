@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// Why a process is not copied whose child has yet to say who it is.
 const BEING_BORN: &str = "a child of its source is being born";
 
+/// Why none is copied while there are files of which each replica has its own.
+pub(super) const MAPS_FILES: &str = "its source maps files (mmap) to be shared and writable";
+
 /// Where a copy is to sit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seat {
@@ -62,6 +65,9 @@ impl Monitor {
     }
 
     fn try_replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
+        if !self.shared.is_empty() {
+            return Ok(Attempt::Never(MAPS_FILES.into()));
+        }
         let Some((source, pid)) = self.source(id) else {
             return Ok(self.without_source(id, replica));
         };
@@ -133,12 +139,12 @@ impl Monitor {
             Err(attempt) => return Ok(Err(attempt)),
         };
         self.pause = since.elapsed();
-        let made = self
-            .settle_copy(&forked)
-            .and_then(|memory| match shares_memory(forked.pid)? {
+        let made = self.settle_copy(&forked).and_then(|memory| {
+            match shares_memory(forked.pid)? || !self.shared.is_empty() {
                 true => Ok(None),
                 false => self.complete_copy(&forked, memory).map(Some),
-            });
+            }
+        });
         if let Ok(Some(made)) = made {
             return Ok(Ok(made));
         }

@@ -4,7 +4,7 @@
 use super::Attempt;
 use super::copy::{Files, Forked};
 use super::parting::{Part, Saved};
-use super::replica::{Made, Seat};
+use super::replica::{MAPS_FILES, Made, Seat};
 use crate::maps::{AddressSpace, ObjectId};
 use crate::state::{Group, GroupId, Monitor};
 use anyhow::{Result, anyhow};
@@ -141,6 +141,9 @@ impl Monitor {
     }
 
     fn try_replace_kin(&mut self, kin: &Kin, replica: usize) -> Result<Attempt> {
+        if !self.shared.is_empty() {
+            return Ok(Attempt::Never(MAPS_FILES.into()));
+        }
         match kin.hindered {
             None => {}
             Some(Hindered::Foreign) => {

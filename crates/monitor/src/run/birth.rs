@@ -129,8 +129,12 @@ impl Monitor {
             self.next_group += 1;
             let words = self.options.ring_words();
             let segment = Segment::new(words, n as u32, alive, leader as u32, self.taken_over)?;
-            self.groups
-                .insert(id, Group::new(segment, n, leader, areas));
+            let new = Group::new(segment, n, leader, areas);
+            new.segment
+                .header()
+                .shared
+                .store(self.shared.bits, Ordering::SeqCst);
+            self.groups.insert(id, new);
         }
         let Some(g) = self.groups.get_mut(&id) else {
             // The program has killed its sibling that leads, and nobody is left of its group: it has been

@@ -84,7 +84,7 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
-        g.members[replica].pid = None;
+        let left = g.members[replica].pid.take();
         g.leader_gone = Some(Instant::now());
         let followers: Vec<Pid> = g.living().map(|(_, f)| f).collect();
         for m in &mut g.members {
@@ -96,6 +96,9 @@ impl Monitor {
             if let Some(p) = self.processes.get_mut(&f) {
                 p.group = None;
             }
+        }
+        if let Some(left) = left {
+            self.leaves_shared(left);
         }
         self.retire(id);
     }

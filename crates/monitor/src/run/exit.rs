@@ -161,6 +161,7 @@ impl Monitor {
                 }
             }
             let name = g.name;
+            self.leave_out_at_end(pid);
             self.on_root_end(pid, end);
             self.child_ended(name, end);
         } else if let End::Killed(_) = end {

@@ -124,6 +124,7 @@ impl Monitor {
     /// The group is complete: its members may go.
     fn open(&mut self, id: GroupId, group: Group) -> Result<()> {
         let members: Vec<(usize, Pid)> = group.living().collect();
+        self.tell_shared(&group);
         self.groups.insert(id, group);
         for (_, p) in members {
             self.arm(p);

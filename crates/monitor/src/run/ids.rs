@@ -46,9 +46,13 @@ impl Monitor {
 
     /// Send a descriptor of another process, or its working directory, to the socket of this name: see
     /// `rpc::FETCH`. 0, or an errno.
-    pub(super) fn hand(&self, pid: Pid, fd: u32, socket: u64, whose: u64) -> i64 {
-        let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
+    pub(super) fn hand(&mut self, pid: Pid, fd: u32, socket: u64, whose: u64) -> i64 {
         let asked = letter::asked(fd, whose);
+        if whose == enclosed::OBJECTS {
+            let own = self.own_object(pid, fd);
+            return errno(own.and_then(|own| self.passage.send(socket, asked, &[own.as_fd()])));
+        }
+        let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
         if fd == enclosed::LOG {
             let log = group.ok_or(Error::from_raw_os_error(libc::ESRCH));
             let log = log.map(|g| g.segment.descriptor());

@@ -110,6 +110,30 @@ impl Monitor {
                 self.sleepers_are_outdated(regs.rdi);
                 0
             }
+            rpc::SHARE => self.share(pid, regs.rdi, regs.rsi, regs.rdx),
+            rpc::SETTLED => {
+                self.settled(regs.rdi);
+                0
+            }
+            rpc::WROTE => {
+                self.wrote(pid, regs.rdi, regs.rsi, regs.rdx);
+                0
+            }
+            rpc::COMPARE => {
+                let range = regs.rdi..regs.rdi.saturating_add(regs.rsi);
+                self.compare_shared(pid, tid, range, regs.rdx)
+            }
+            rpc::ENDS => self.may_end(pid),
+            rpc::FAULTED => {
+                self.faulted(pid);
+                0
+            }
+            rpc::UNMAPPED => {
+                self.sweep(pid);
+                0
+            }
+            rpc::INHERITED => self.inherited(pid, regs.rdi, regs.rsi)?,
+            rpc::MAY_WRITE => self.may_write(pid, regs.rdi, regs.rsi),
             rpc::MESSAGE => {
                 self.on_message(pid, &regs);
                 0

@@ -275,6 +275,16 @@ impl Monitor {
 
     /// The leader takes its fatal signal, natively as the program would; the followers are over.
     fn end_alike(&mut self, id: GroupId) -> Result<()> {
+        let leading = self.groups.get(&id).and_then(|g| {
+            let crash = g.crashes.iter().find(|c| c.replica == g.leader)?;
+            Some((g.leader_pid()?, crash.tid))
+        });
+        if let Some((pid, tid)) = leading {
+            self.compare_at_crash(pid, tid);
+            if self.outcome.is_some() {
+                return Ok(());
+            }
+        }
         let Some(g) = self.groups.get_mut(&id) else {
             return Ok(());
         };
