@@ -103,6 +103,10 @@ impl Monitor {
         if self.looks_like_race(pid, &w) {
             text.push_str("geryon:   looks like a race in the program (another operation came next), not like a flipped bit\n");
         }
+        let may_race = w.why == why::DIGEST || self.looks_like_race(pid, &w);
+        if may_race && self.threads_of(pid) > 1 && !self.is_serial() {
+            text.push_str("geryon:   where threads meet by plain loads, --order clocks cannot repeat them: try --order serial\n");
+        }
         out.message.clone_from(&text);
         self.write_report(&out);
         text
@@ -111,6 +115,11 @@ impl Monitor {
     /// The thread of a group in one process.
     fn view(&mut self, pid: Pid, slot: u32) -> Option<View> {
         self.views(pid).into_iter().find(|v| v.slot == slot)
+    }
+
+    /// Is the order of threads that in which races are repeated, too?
+    pub(crate) fn is_serial(&self) -> bool {
+        self.options.order.is_serial(self.options.replicas)
     }
 
     /// Another operation than a flipped bit would cause, where threads may race.

@@ -126,8 +126,13 @@ impl Monitor {
             text.push_str(&self.threads_text(&whose, *pid));
         }
         eprint!("{text}");
+        let next = if self.is_serial() {
+            "please report this"
+        } else {
+            "where threads meet by plain loads, try --order serial; else please report this"
+        };
         self.give_up(&format!(
-            "stopped: nobody gets on who is to follow the lost leader ({what}); please report this"
+            "stopped: nobody gets on who is to follow the lost leader ({what}); {next}"
         ));
     }
 
