@@ -9,12 +9,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <sys/mman.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static char *shared;
 static long taken, never;
 static volatile long computed;
+static sem_t begun;
 static void *sleeps(void *a) {
   pthread_mutex_lock(&other);
   while (!never)
@@ -39,6 +41,7 @@ static void *reads(void *a) {
   return a;
 }
 static void *computes(void *a) {
+  CHECK(!sem_post(&begun));
   for (;;)
     computed++;
   return a;
@@ -58,7 +61,8 @@ int main(int argc, char **argv) {
   CHECK(!pthread_create(&t, NULL, sleeps, NULL) && !pthread_create(&t, NULL, locks, NULL));
   CHECK(!pthread_create(&t, NULL, reads, ends));
   if (argc > 4)
-    CHECK(!pthread_create(&t, NULL, computes, NULL));
+    // (One that has not begun stands.)
+    CHECK(!sem_init(&begun, 0, 0) && !pthread_create(&t, NULL, computes, NULL) && !sem_wait(&begun));
   for (int i = 0; i < 5; i++) {
     p[1 + i] = 'b';
     CHECK(!msync(p, 8192, MS_SYNC));

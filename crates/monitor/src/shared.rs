@@ -33,15 +33,21 @@ impl Monitor {
     /// A leader is about to map a file, see `rpc::SHARE`.
     pub(crate) fn share(&mut self, pid: Pid, fd: u64, flags: u64, protection: u64) -> i64 {
         let path = format!("/proc/{pid}/fd/{fd}");
-        let Ok(status) = std::fs::metadata(&path) else {
-            // No descriptor: the kernel says so.
-            return 0;
-        };
         let is_shared = matches!(
             flags as i32 & libc::MAP_TYPE,
             libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE
         );
-        let is_writable = access_mode(pid, fd) == Some(libc::O_RDWR);
+        let status = match std::fs::metadata(&path) {
+            Ok(status) => status,
+            // No descriptor: the kernel says so.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return 0,
+            Err(_) if !is_shared => return 0,
+            Err(e) => {
+                return self.refuse_mapping(&format!("it cannot be found out what it is: {e}"));
+            }
+        };
+        // (Where that cannot be known, it may be.)
+        let is_writable = access_mode(pid, fd).is_none_or(|mode| mode == libc::O_RDWR);
         if !self.options.maps_shared_files {
             let is_zero = status.file_type().is_char_device() && status.rdev() == ZERO;
             let writes = protection as i32 & libc::PROT_WRITE != 0;
