@@ -180,11 +180,12 @@ impl Monitor {
     /// The copy is of no use: its end is all that is waited for.
     pub(super) fn unmake(&mut self, forked: &Forked) {
         geryon_tracee::kill(forked.pid, libc::SIGKILL);
-        if let Some(g) = self.groups.get_mut(&forked.id) {
-            g.forget(forked.seat.replica);
-        }
-        self.leave_seat(forked.id, forked.seat.replica);
         let replica = forked.seat.replica;
+        // First, see `seats::leaves`.
+        self.leave_seat(forked.id, replica);
+        if let Some(g) = self.groups.get_mut(&forked.id) {
+            g.forget(replica);
+        }
         // (Its threads, if it has some by now, are known.)
         self.processes.insert(forked.pid, Process::new(replica));
         self.threads
