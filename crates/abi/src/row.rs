@@ -153,6 +153,25 @@ pub struct Row {
     pub note: &'static str,
 }
 
+impl Row {
+    /// The bytes of a buffer that the arguments themselves tell, at most those that the call writes; 0 where they
+    /// do not.
+    pub fn given(&self, len: Len, args: &[u64; 6]) -> u64 {
+        // The kernel looks at the lower half of what is an int.
+        let arg = |i: u8| match self.args[i as usize].kind {
+            Kind::Int32 | Kind::Fd => args[i as usize] as u32 as u64,
+            _ => args[i as usize],
+        };
+        match len {
+            Len::Fixed(n) => n as u64,
+            Len::Arg(i) | Len::Ret(i) => arg(i),
+            Len::ArgTimes(i, n) | Len::RetTimes(i, n) => arg(i).saturating_mul(n as u64),
+            Len::ArgPlus(i, n) | Len::RetPlus(i, n) => arg(i).saturating_add(n as u64),
+            Len::Word(_) => 0,
+        }
+    }
+}
+
 /// One command of a call that multiplexes (`fcntl`, `ioctl`, `prctl`, ...).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {

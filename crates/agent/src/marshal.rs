@@ -9,7 +9,7 @@ pub use ingoing::digest;
 pub use outgoing::{Before, before};
 pub use transfer::{Received, inherit, noted, receive, send, send_again, written};
 
-use geryon_abi::row::{Kind, Len, Row};
+use geryon_abi::row::{Kind, Row};
 use geryon_abi::table::kind_of;
 
 const IOVEC_MAX: u64 = 1024;
@@ -49,22 +49,6 @@ pub fn comes_out(row: &Row, args: &[u64; 6]) -> bool {
         Kind::Path | Kind::Strings | Kind::In(_) | Kind::IovecIn(_) | Kind::MsghdrIn => false,
         Kind::Sigmask | Kind::SigmaskPair | Kind::Sigevent => false,
     })
-}
-
-/// The bytes that the arguments themselves tell; 0 where they do not.
-pub fn given(row: &Row, len: Len, args: &[u64; 6]) -> u64 {
-    // The kernel looks at the lower half of what is an int.
-    let arg = |i: u8| match row.args[i as usize].kind {
-        Kind::Int32 | Kind::Fd => args[i as usize] as u32 as u64,
-        _ => args[i as usize],
-    };
-    match len {
-        Len::Fixed(n) => n as u64,
-        Len::Arg(i) | Len::Ret(i) => arg(i),
-        Len::ArgTimes(i, n) | Len::RetTimes(i, n) => arg(i).saturating_mul(n as u64),
-        Len::ArgPlus(i, n) | Len::RetPlus(i, n) => arg(i).saturating_add(n as u64),
-        Len::Word(_) => 0,
-    }
 }
 
 fn fdset_bytes(bits: u64) -> u64 {

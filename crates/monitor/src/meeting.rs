@@ -3,9 +3,11 @@
 
 mod compare;
 mod course;
+mod outputs;
 
-pub use compare::{Known, Side, Word, differing, general, vectors};
+pub use compare::{Side, Word, differing, general, vectors};
 pub use course::{Act, Course, Sample};
+pub use outputs::outputs;
 
 use crate::code::SENTRY_BYTES;
 use geryon_patch::Sentry;
@@ -118,8 +120,6 @@ pub struct Meeting {
     pub stands: bool,
     /// Its way to the point.
     pub course: Course,
-    /// What its comparisons have shown.
-    pub known: Known,
     /// Addresses of the words by which the course is told, behind the registers.
     pub words: Vec<u64>,
     /// Since when they are held.
@@ -149,7 +149,6 @@ impl Meeting {
             phase: Phase::Next(Act::Compare),
             stands: true,
             course: Course::new(only_quick),
-            known: Known::default(),
             words: Vec::new(),
             began: Instant::now(),
             alone,
@@ -214,7 +213,7 @@ impl Meeting {
 
     /// Words of the course, by their addresses, of which it is certain that the thread computes them.
     pub fn own_words(&self) -> &[u64] {
-        if self.alone { &self.words } else { &[] }
+        if self.in_parallel { &[] } else { &self.words }
     }
 
     /// An approach need not be short.

@@ -5,7 +5,6 @@
 
 use crate::access::word64;
 use crate::gate::{guarded, real, rpc};
-use crate::marshal;
 use crate::state::{Here, leads, private};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::layout::{
@@ -282,9 +281,7 @@ fn source(row: &Row, args: &[u64; 6]) -> Option<(usize, Source)> {
     }
     (0..row.args.len()).find_map(|i| {
         let source = match row.args[i].kind {
-            Kind::In(len @ (Len::Arg(_) | Len::ArgPlus(..))) => {
-                Source::Bytes(marshal::given(row, len, args))
-            }
+            Kind::In(len @ (Len::Arg(_) | Len::ArgPlus(..))) => Source::Bytes(row.given(len, args)),
             Kind::IovecIn(n) => Source::Vector(args[n as usize]),
             Kind::MsghdrIn => Source::Message,
             _ => return None,

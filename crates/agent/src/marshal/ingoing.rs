@@ -1,6 +1,6 @@
 //! What goes into a call: its digest.
 
-use super::{IOVEC_MAX, bytes, fdset_bytes, given, read32, read64};
+use super::{IOVEC_MAX, bytes, fdset_bytes, read32, read64};
 use crate::access::{readable, word32};
 use crate::digest::Digest;
 use crate::gate::guarded;
@@ -22,7 +22,7 @@ unsafe fn in_len(row: &Row, len: Len, args: &[u64; 6]) -> u64 {
         | Len::ArgTimes(..)
         | Len::RetTimes(..)
         | Len::ArgPlus(..)
-        | Len::RetPlus(..) => given(row, len, args),
+        | Len::RetPlus(..) => row.given(len, args),
     }
 }
 
@@ -85,7 +85,7 @@ fn digest_what_is_there(d: &mut Digest, row: &Row, args: &[u64; 6]) {
         };
         let len = match len {
             Len::Word(k) => word32(args[k as usize]).unwrap_or(0) as u64,
-            _ => given(row, len, args),
+            _ => row.given(len, args),
         };
         let there = readable(p, len);
         let mut of_this = *d;

@@ -1,7 +1,7 @@
 //! What comes out of a call: the walk over all that the kernel has written.
 
 use super::transfer::Transfer;
-use super::{IOVEC_MAX, fdset_bytes, given};
+use super::{IOVEC_MAX, fdset_bytes};
 use crate::access::{word32, word64, written_beyond};
 use geryon_abi::row::{Kind, Len, Row};
 use geryon_abi::table::kind_of;
@@ -185,7 +185,7 @@ fn room(row: &Row, len: Len, args: &[u64; 6], before: &Before) -> u64 {
         | Len::ArgTimes(..)
         | Len::RetTimes(..)
         | Len::ArgPlus(..)
-        | Len::RetPlus(..) => given(row, len, args),
+        | Len::RetPlus(..) => row.given(len, args),
     }
 }
 

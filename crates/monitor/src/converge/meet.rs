@@ -2,7 +2,7 @@
 
 use crate::block_field;
 use crate::meeting::{
-    Act, Course, Known, LOOK, Meeting, Part, Phase, Sample, Side, Span, Word, differing, general,
+    Act, Course, LOOK, Meeting, Part, Phase, Sample, Side, Span, Word, differing, general, outputs,
     vectors,
 };
 use crate::state::Monitor;
@@ -124,7 +124,6 @@ impl Monitor {
                 std::mem::swap(&mut m.point, &mut m.runs);
                 m.met.fill(false);
                 m.met[m.point] = true;
-                m.known = Known::default();
                 m.moved = false;
                 m.phase = Phase::Next(m.course.swapped());
             }
@@ -147,7 +146,6 @@ impl Monitor {
             let slot = self.slot_at(m)?;
             m.met.fill(false);
             m.met[m.point] = true;
-            m.known = Known::default();
             m.phase = Phase::Next(Act::Compare);
             return self.is_computing(&point, slot);
         }
@@ -233,7 +231,6 @@ impl Monitor {
     /// The thread that runs is where the point is.
     fn has_met(&mut self, m: &mut Meeting) -> Step {
         m.met[m.runs] = true;
-        m.known = Known::default();
         m.course = Course::new(m.only_quick);
         m.phase = Phase::Next(Act::Compare);
         m.stands = true;
@@ -254,12 +251,16 @@ impl Monitor {
             let memory = process.memory.as_ref().context("just opened")?;
             Ok::<Side, anyhow::Error>(Side { pid, memory })
         };
-        let words = differing([side(point)?, side(runs)?], goal, m.in_parallel)?;
-        let others = m.known.are_others(&words);
+        let sides = [side(point)?, side(runs)?];
+        let others = match m.alone || m.in_parallel {
+            true => Vec::new(),
+            false => outputs(sides),
+        };
+        let words = differing(sides, goal, m.in_parallel, &others)?;
         let regs = self.regs_of_runner(m)?;
         let vector = |tid| Stopped(tid).xstate().map(vectors);
         let equal = general(&regs) == general(goal)
-            && (words.is_empty() || (!m.alone && !m.in_parallel && others))
+            && words.is_empty()
             && vector(m.parts[m.point].tid)? == vector(runner.tid)?;
         Ok((equal, words))
     }

@@ -7,7 +7,6 @@ use crate::maps::{AddressSpace, Pages};
 use anyhow::Result;
 use geryon_abi::layout::{AGENT_BASE, MAX_THREADS, RESERVED_END};
 use geryon_tracee::{Pid, Regs, RemoteMemory};
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// Bytes below the stack pointer that a function may use without moving it (System V ABI).
@@ -15,7 +14,7 @@ const RED_ZONE: u64 = 128;
 /// Bytes that are compared at once.
 const CHUNK: u64 = 256 << 10;
 /// More words than that are not told apart: the states differ.
-pub const MOST_WORDS: usize = 512;
+const MOST_WORDS: usize = 512;
 
 /// General registers as the program has them, in one order.
 pub fn general(r: &Regs) -> [u64; 18] {
@@ -64,9 +63,15 @@ pub type Word = (u64, [u64; 2]);
 
 /// The words of private writable memory in which two processes differ, in the order of their addresses, as
 /// many as [`MOST_WORDS`]; but for Geryon's own, and what lies below the stack pointers of the first one's threads
-/// (`computes`: the one whose registers are known). `stack_only`: of that thread's stack.
-pub fn differing(sides: [Side; 2], computes: &Regs, stack_only: bool) -> Result<Vec<Word>> {
+/// (`computes`: the one whose registers are known), and what is in `others`. `stack_only`: of that thread's stack.
+pub fn differing(
+    sides: [Side; 2],
+    computes: &Regs,
+    stack_only: bool,
+    others: &[Range<u64>],
+) -> Result<Vec<Word>> {
     let dead = dead_stacks(sides[0], computes)?;
+    let is_left_out = |at: u64| dead.iter().chain(others).any(|bytes| bytes.contains(&at));
     let mut out = Vec::new();
     let mut pages = Pages::own_of(sides[0].pid)?;
     pages.extend(Pages::own_of(sides[1].pid)?);
@@ -91,7 +96,7 @@ pub fn differing(sides: [Side; 2], computes: &Regs, stack_only: bool) -> Result<
                 let (theirs, _) = buffers[1].as_chunks::<8>();
                 for (i, (a, b)) in ours.iter().zip(theirs).enumerate() {
                     let address = at + 8 * i as u64;
-                    if a != b && !dead.iter().any(|d| d.contains(&address)) {
+                    if a != b && !is_left_out(address) {
                         out.push((address, [a, b].map(|w| u64::from_le_bytes(*w))));
                     }
                 }
@@ -150,31 +155,6 @@ fn dead_stacks(side: Side, computes: &Regs) -> Result<Vec<Range<u64>>> {
     Ok(tops.iter().filter_map(dead).collect())
 }
 
-/// What is known of words that have differed: which of them belong to the computation.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// What the thread that runs held there when it was looked at first.
-    first: HashMap<u64, u64>,
-    /// Looked at at all?
-    looked: bool,
-}
-
-impl Known {
-    /// Note a comparison. True if each word that differs has been the same in the thread that runs since the
-    /// first one: then it is nothing that this thread computes.
-    pub fn are_others(&mut self, words: &[Word]) -> bool {
-        if !self.looked {
-            self.looked = true;
-            self.first = words.iter().map(|(at, [_, runs])| (*at, *runs)).collect();
-            return false;
-        }
-        words.len() < MOST_WORDS
-            && words
-                .iter()
-                .all(|(at, [_, runs])| self.first.get(at) == Some(runs))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,19 +165,6 @@ mod tests {
         let p = PAGE_BYTES;
         let pages = vec![(4 * p, 2 * p), (5 * p, p), (AGENT_BASE, p), (8 * p, p)];
         assert_eq!(joined(pages), [(4 * p, 2 * p), (8 * p, p)]);
-    }
-
-    #[test]
-    fn a_word_that_the_thread_writes_is_its_own() {
-        let mut known = Known::default();
-        assert!(
-            !known.are_others(&[(8, [1, 2]), (16, [5, 6])]),
-            "the first look"
-        );
-        assert!(known.are_others(&[(16, [5, 6])]));
-        assert!(!known.are_others(&[(16, [5, 7])]), "it has changed");
-        assert!(!known.are_others(&[(24, [5, 7])]), "it was equal before");
-        assert!(known.are_others(&[]));
     }
 
     #[test]
