@@ -421,7 +421,7 @@ fn candidates(start: u64, end: u64, len: u64) -> impl Iterator<Item = u64> {
 
 impl Planned {
     /// Link-time address of a file offset, and of the end of what its segment has in the file.
-    fn vaddr_of(&self, offset: u64) -> Option<(u64, u64)> {
+    pub(crate) fn vaddr_of(&self, offset: u64) -> Option<(u64, u64)> {
         self.loads
             .iter()
             .find(|(o, _, n)| (o & !4095) <= offset && offset < o + n)

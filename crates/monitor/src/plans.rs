@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Changes when [`Planned`] does.
-const CACHE_VERSION: u32 = 1;
+const CACHE_VERSION: u32 = 2;
 
 /// What identifies the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +33,8 @@ pub struct Planned {
     pub errno_location: Option<u64>,
     /// Functions that are replaced as a whole: (hook, link-time address).
     pub replaced: Vec<(u16, u64)>,
-    /// Loadable segments: (file offset, link-time address, length in the file).
+    /// Segments with code: (file offset, link-time address, length in the file). (Others may lie in the same pages of
+    /// the file, as lld has it.)
     pub loads: Vec<(u64, u64, u64)>,
     /// Its start-up code reads GLIBC_TUNABLES.
     pub reads_tunables: bool,
@@ -123,7 +124,8 @@ fn find(path: &Path, key: &Key, folder: Option<&Path>) -> Option<Planned> {
 }
 
 fn make(path: &Path) -> Option<Planned> {
-    use object::{Object, ObjectSegment, ObjectSymbol};
+    use object::elf::PF_X;
+    use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
     let bytes = std::fs::read(path).ok()?;
     let elf = object::File::parse(&*bytes).ok()?;
     let plan = Plan::new(
@@ -147,6 +149,9 @@ fn make(path: &Path) -> Option<Planned> {
         .collect();
     let loads = elf
         .segments()
+        .filter(
+            |s| matches!(s.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X)),
+        )
         .map(|s| {
             let (offset, len) = s.file_range();
             (offset, s.address(), len)
@@ -161,4 +166,37 @@ fn make(path: &Path) -> Option<Planned> {
         loads,
         reads_tunables,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::elf::PF_X;
+    use object::{Object, ObjectSegment, SegmentFlags};
+
+    /// lld lets segments share pages of the file: what is mapped to be executed there was taken for the segment
+    /// before, and nothing of such a program was rewritten. (Rust links this test with lld.)
+    #[test]
+    fn a_mapping_of_code_belongs_to_the_segment_of_code() {
+        let own = std::env::current_exe().expect("a path");
+        let bytes = std::fs::read(&own).expect("readable");
+        let elf = object::File::parse(&*bytes).expect("ELF");
+        let planned = make(&own).expect("a plan");
+        let mut seen = 0;
+        for s in elf.segments() {
+            if !matches!(s.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X)) {
+                continue;
+            }
+            let (offset, len) = s.file_range();
+            let (vaddr, end) = planned.vaddr_of(offset & !4095).expect("it is known");
+            assert_eq!(
+                (vaddr, end),
+                (s.address() - offset % 4096, s.address() + len)
+            );
+            let inside = |w: &&geryon_patch::Window| (vaddr..end).contains(&w.start);
+            seen += planned.plan.windows.iter().filter(inside).count();
+        }
+        assert_eq!(seen, planned.plan.windows.len(), "all windows lie in code");
+        assert!(seen > 0);
+    }
 }
