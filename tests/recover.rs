@@ -125,6 +125,28 @@ fn threads_that_meet_go_on() {
     support::no_core_files();
     let mut verdicts = Verdicts::default();
     let inputs = Path::new(".");
+    let looks = Case {
+        name: "looks",
+        argv: vec![
+            built("recover_looks").to_string_lossy().into_owned(),
+            "12000".into(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_looks'",
+    };
+    // (Plain loads decide.)
+    let two = Scene {
+        replicas: 2,
+        ..OFTEN
+    };
+    try_in(&["serial"], &looks, "looks", OFTEN, inputs, &mut verdicts);
+    try_in(
+        &["serial"],
+        &looks,
+        "looks, two",
+        two,
+        inputs,
+        &mut verdicts,
+    );
     for (name, choice) in [("", Choice::One), (", leaders", Choice::Leader)] {
         let scene = Scene { choice, ..OFTEN };
         let cases = [
@@ -178,11 +200,23 @@ fn inputs_made() -> PathBuf {
 
 /// In both orders, as often as was asked for.
 fn try_case(case: &Case, name: &str, scene: Scene, inputs: &Path, verdicts: &mut Verdicts) {
+    try_in(&["serial", "clocks"], case, name, scene, inputs, verdicts);
+}
+
+/// In these orders.
+fn try_in(
+    orders: &[&'static str],
+    case: &Case,
+    name: &str,
+    scene: Scene,
+    inputs: &Path,
+    verdicts: &mut Verdicts,
+) {
     if !settings::selected(name) {
         return;
     }
     let (mut killed, mut replaced, mut failures) = (0, 0, Vec::new());
-    for order in ["serial", "clocks"] {
+    for &order in orders {
         for round in 1..=settings::repeat() * scene.runs {
             let seed = u64::from(round) * 7919 + name.len() as u64;
             // (Serial order repeats races.)

@@ -87,6 +87,11 @@ pub const CPU_WORDS: usize = 16;
 pub const LIMITS: usize = 16;
 /// Bytes of a thread's name, with the zero behind it.
 pub const NAME_BYTES: usize = 16;
+/// How many atomics and polls are left to a thread of a serial run before it looks for the first time who waits for
+/// the turn; and where somebody does, or it waits itself.
+pub const FIRST_LOOK: u32 = 256;
+/// Places that wait of which a thread keeps what it has seen there.
+pub const LOOKED: usize = 8;
 /// Bytes of the segment's header.
 pub const HEADER_BYTES: u64 = 0x1_0000;
 /// So much at the segment's start is read-only in the replicas.
@@ -233,8 +238,9 @@ pub mod owes {
     pub const UNDER_WAY: u32 = 2;
 }
 
-/// Offset of the "operations are ordered" byte in a thread block (read by trampolines as `gs:[..]`).
-pub const BLOCK_ORDERED: usize = 0x10;
+/// Offset of the count of atomics and polls that are the program's in a thread block (trampolines count down
+/// `gs:[..]`).
+pub const BLOCK_PLAIN: usize = 0x10;
 
 /// The part of a thread block that the monitor reads or writes.
 #[repr(C)]
@@ -243,8 +249,10 @@ pub struct Block {
     pub this: u64,
     /// The user's stack pointer while on the agent stack.
     pub user_rsp: u64,
-    /// Non-zero: atomics and lock operations are recorded or replayed.
-    pub ordered: u64,
+    /// So many atomic instructions, and loads that wait, are left to the program; then one is the agent's.
+    pub plain: u32,
+    /// Non-zero: atomics and lock operations are recorded or replayed (`plain` is 0 then).
+    pub ordered: u32,
     /// Top of the agent stack.
     pub stack_top: u64,
     /// Where the entry code returns to.
@@ -404,6 +412,17 @@ pub struct Block {
     pub published: u64,
     /// Of the code that the monitor puts in the way of a thread that computes: rax and the flags.
     pub scratch: [u64; 2],
+    /// A look at who waits for the turn: the descriptor of the instruction before which it is made, and the address
+    /// of its operand; 0, where the monitor has led the thread to it.
+    pub look: [u64; 2],
+    /// Leader: place, address and value of the last looks that were made at loads, or at operations that change
+    /// nothing; a loop may poll more than one word.
+    pub looked: [[u64; 3]; LOOKED],
+    /// Leader: the turn in which somebody was first seen waiting for it, and when that was (nanoseconds of the
+    /// monotonic clock).
+    pub kept: [u64; 2],
+    /// Leader: the last count that it has given itself.
+    pub looking: u32,
     /// A vfork's child: where its id is to be stored; 0: nowhere.
     pub vfork_tids: [u64; 2],
     /// What the kernel is shown instead of a structure of the program's in which an id stands.
@@ -468,8 +487,9 @@ pub const fn ring_address(slot: usize, words: usize) -> u64 {
 }
 
 const _: () = {
-    assert!(offset_of!(Block, ordered) == BLOCK_ORDERED);
+    assert!(offset_of!(Block, plain) == BLOCK_PLAIN);
     assert!(offset_of!(Block, user_rsp) == 8);
+    assert!(offset_of!(Block, ordered) == 0x14);
     assert!(offset_of!(Block, stack_top) == 0x18);
     assert!(offset_of!(Block, return_to) == 0x20);
     assert!(offset_of!(Block, frame) == 0x28);

@@ -41,10 +41,13 @@ pub mod kind {
     /// The thread's turn comes (serial order): low = number; slot and position of the thread that
     /// had the turn before follow.
     pub const TURN: u8 = 14;
+    /// A look at who waits for the turn (serial order): low = how many atomics and polls are the program's until
+    /// the next one.
+    pub const LOOK: u8 = 15;
 
     /// Is there such a kind?
     pub const fn exists(kind: u8) -> bool {
-        matches!(kind, CALL..=TURN)
+        matches!(kind, CALL..=LOOK)
     }
 }
 
@@ -115,6 +118,7 @@ pub const fn name(kind: u8) -> &'static str {
         kind::VALUE => "time stamp or random instruction",
         kind::CREATE => "pthread_create",
         kind::TURN => "hand-over of the turn",
+        kind::LOOK => "look at who waits for the turn",
         _ => "unknown record",
     }
 }

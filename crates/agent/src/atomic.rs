@@ -10,6 +10,7 @@ mod stub;
 #[cfg(test)]
 mod tests;
 mod value;
+mod waiting;
 mod wide;
 
 use crate::state::leads;
@@ -17,6 +18,7 @@ use compute::apply_cmpxchg;
 use decode::{Descriptor, Saved, compare_operands, op, target};
 use operand::exchange;
 use replay::{follow, lead};
+pub use waiting::Waiting;
 use wide::wide;
 
 #[unsafe(no_mangle)]

@@ -35,7 +35,7 @@ pub fn resume_interrupted(rsp: u64) {
         if to == b.interrupted_rsp {
             b.interrupted_rsp = 0;
             b.suspend = b.interrupted_suspend;
-            b.ordered = 0;
+            b.set_ordered(false);
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod gate;
 pub mod hook;
 pub mod ids;
 pub mod log;
+mod look;
 pub mod marshal;
 mod mask;
 pub mod memory;

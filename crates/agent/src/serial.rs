@@ -15,7 +15,7 @@ use crate::stop::broken;
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use geryon_abi::layout::{MAX_THREADS, repeat, wait, why};
+use geryon_abi::layout::{FIRST_LOOK, MAX_THREADS, repeat, wait, why};
 use geryon_abi::record::{kind, seal, unseal, word};
 
 /// The turn is free.
@@ -64,6 +64,14 @@ pub fn active() -> bool {
     is_serial() && block().vforked == 0
 }
 
+/// Does this thread look who waits for the turn, and for signals? In a process with one thread, too: of signals it
+/// hears nowhere else while it spins.
+#[inline(always)]
+pub fn looks() -> bool {
+    let p = private();
+    p.serial != 0 && p.replicas > 1 && block().vforked == 0
+}
+
 /// Is this process run serially?
 #[inline(always)]
 pub fn is_serial() -> bool {
@@ -72,7 +80,10 @@ pub fn is_serial() -> bool {
 }
 
 /// The first thread has the first turn (before its second thread is made; and in a forked child).
-pub fn begin(b: Here) {
+pub fn begin(mut b: Here) {
+    if looks() {
+        b.plain = FIRST_LOOK;
+    }
     b.has_turn.store(1, Ordering::Relaxed);
     OWNER.store(b.slot, Ordering::Relaxed);
     TURN.store(TAKEN, Ordering::Relaxed);
@@ -189,7 +200,7 @@ const FIRST_LOOK_NS: u64 = 20_000_000;
 /// although it has come to no hand-over: it may be spinning on a word that another thread is to
 /// change. From there to its next call it runs beside the others, in every replica; what it shares
 /// with them in that time is not repeated exactly. So long, because a compressor's thread may well
-/// compute for half a minute between two calls; programs whose threads spin want `--order clocks`.
+/// compute for half a minute between two calls; who spins at a load or an atomic instruction is not meant (`look.rs`).
 const SPIN_NS: u64 = 60_000_000_000;
 
 /// The thread that has the turn, as a waiting one sees it.
@@ -418,11 +429,14 @@ pub fn yield_turn(mut b: Here) {
     log_yield(b);
 }
 
-/// Leader: the same for a thread in the midst of computation, of which a copy could not begin anything anew.
-pub(crate) fn give_way(b: Here) {
-    release(b);
-    acquire(b);
-    log_yield(b);
+/// Leader: does another thread wait for the turn?
+pub(crate) fn is_awaited() -> bool {
+    WAITING.load(Ordering::SeqCst) != 0
+}
+
+/// Leader: which turn this is.
+pub(crate) fn number() -> u32 {
+    NUMBER.load(Ordering::Relaxed)
 }
 
 /// Leader: log a yield that is over.

@@ -28,6 +28,15 @@ impl DerefMut for Here {
     }
 }
 
+impl Here {
+    /// Are this thread's atomics and lock operations recorded or replayed from now on?
+    #[inline(always)]
+    pub fn set_ordered(mut self, ordered: bool) {
+        self.ordered = u32::from(ordered);
+        self.plain = if ordered { 0 } else { u32::MAX };
+    }
+}
+
 /// This thread's block.
 #[inline(always)]
 pub fn block() -> Here {

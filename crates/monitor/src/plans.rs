@@ -43,14 +43,17 @@ pub struct Planned {
 /// Plans by file.
 pub struct Plans {
     known: HashMap<Key, Option<Rc<Planned>>>,
+    /// Places where loops may wait are sites.
+    waits: bool,
     folder: Option<PathBuf>,
 }
 
 impl Plans {
-    /// With the user's cache, if there is a place for it.
-    pub fn new() -> Plans {
+    /// With the user's cache, if there is a place for it. `waits`: see [`Options::waits`].
+    pub fn new(waits: bool) -> Plans {
         Plans {
             known: HashMap::new(),
+            waits,
             folder: folder(),
         }
     }
@@ -67,10 +70,10 @@ impl Plans {
             ctime: m.ctime(),
             ctime_ns: m.ctime_nsec(),
         };
-        let folder = self.folder.as_deref();
+        let (folder, waits) = (self.folder.as_deref(), self.waits);
         self.known
             .entry(key)
-            .or_insert_with(|| find(path, &key, folder).map(Rc::new))
+            .or_insert_with(|| find(path, &key, waits, folder).map(Rc::new))
             .clone()
     }
 }
@@ -93,10 +96,11 @@ fn folder() -> Option<PathBuf> {
     (m.uid() == own && m.mode() & 0o022 == 0).then_some(path)
 }
 
-fn find(path: &Path, key: &Key, folder: Option<&Path>) -> Option<Planned> {
+fn find(path: &Path, key: &Key, waits: bool, folder: Option<&Path>) -> Option<Planned> {
     let mut h = DefaultHasher::new();
     (
         key,
+        waits,
         PLAN_VERSION,
         CACHE_VERSION,
         HOOKS,
@@ -110,7 +114,7 @@ fn find(path: &Path, key: &Key, folder: Option<&Path>) -> Option<Planned> {
     {
         return Some(planned);
     }
-    let made = make(path)?;
+    let made = make(path, waits)?;
     // A cache that cannot be written only costs time.
     if let Some(f) = file
         && let Ok(bytes) = postcard::to_stdvec(&made)
@@ -123,7 +127,7 @@ fn find(path: &Path, key: &Key, folder: Option<&Path>) -> Option<Planned> {
     Some(made)
 }
 
-fn make(path: &Path) -> Option<Planned> {
+fn make(path: &Path, waits: bool) -> Option<Planned> {
     use object::elf::PF_X;
     use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
     let bytes = std::fs::read(path).ok()?;
@@ -133,6 +137,7 @@ fn make(path: &Path) -> Option<Planned> {
         &Options {
             entries: HOOKS,
             rmw: true,
+            waits,
         },
     )
     .ok()?;
@@ -181,7 +186,7 @@ mod tests {
         let own = std::env::current_exe().expect("a path");
         let bytes = std::fs::read(&own).expect("readable");
         let elf = object::File::parse(&*bytes).expect("ELF");
-        let planned = make(&own).expect("a plan");
+        let planned = make(&own, true).expect("a plan");
         let mut seen = 0;
         for s in elf.segments() {
             if !matches!(s.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X)) {

@@ -76,7 +76,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         image,
         passage: Passage::open().context("a socket for the replicas")?,
         reaches_all: reaches_all(),
-        plans: Plans::new(),
+        plans: Plans::new(options.order.is_serial(options.replicas)),
         groups: HashMap::new(),
         retired: HashMap::new(),
         processes: HashMap::from([(pid, Process::new(0))]),

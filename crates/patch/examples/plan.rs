@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let options = Options {
             entries: &entries,
             rmw: true,
+            waits: true,
         };
         let begin = Instant::now();
         let plan = Plan::new(&file, &options)?;
@@ -91,6 +92,7 @@ fn name(kind: SiteKind) -> &'static str {
     match kind {
         SiteKind::Syscall => "syscall",
         SiteKind::Rmw => "rmw",
+        SiteKind::Wait => "wait",
         SiteKind::Rdtsc | SiteKind::Rdtscp => "rdtsc",
         SiteKind::Rdrand => "rdrand",
         SiteKind::Entry(_) => "entry",

@@ -21,6 +21,7 @@ static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| {
         _ if matches!(code.mnemonic(), Mnemonic::Lea) => Class::Lea,
         _ if operation(code.mnemonic()).is_some() => Class::Candidate,
         _ if other_site(code.mnemonic()).is_some() => Class::Candidate,
+        _ if matches!(code.mnemonic(), Mnemonic::Pause | Mnemonic::Mfence) => Class::Candidate,
         FlowControl::UnconditionalBranch
         | FlowControl::ConditionalBranch
         | FlowControl::Call

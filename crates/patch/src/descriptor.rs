@@ -1,7 +1,8 @@
 //! The contract between an atomic's trampoline and the agent's stub for atomics.
 //!
-//! When the byte at `gs:[ORDERED_GS_OFFSET]` is zero, the trampoline runs the original
-//! instruction. Otherwise it calls [`crate::AgentEntries::rmw`] with every register and flag
+//! The 32-bit word at `gs:[PLAIN_GS_OFFSET]` says how many of these instructions the program does by itself: the
+//! trampoline counts it down and runs the original one. When it is zero, the trampoline calls
+//! [`crate::AgentEntries::rmw`] with every register and flag
 //! as the application had it, except rsp. At the stub's first instruction:
 //!
 //! | address | content |
@@ -13,7 +14,9 @@
 //! | `rsp + RSP_DISPLACEMENT` | the application's rsp |
 //!
 //! The stub performs the operation, sets registers and flags as the instruction would, and
-//! executes `ret`. It may overwrite the three stack words.
+//! executes `ret`. It may overwrite the three stack words. Or it leaves the operation to the original
+//! instruction, and goes on [`BY_ITSELF`] bytes behind its return address instead, with all registers as the
+//! application had them, rsp included.
 //!
 //! For [`Op::Bts`], [`Op::Btr`] and [`Op::Btc`] with a register source the bit offset is signed and may
 //! reach outside the operand: the word operated on is at
@@ -22,8 +25,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The per-thread byte (relative to GS) that is non-zero while atomics are ordered.
-pub const ORDERED_GS_OFFSET: u32 = 0x10;
+/// The per-thread word (relative to GS) that says how many atomics and polls are left to the program.
+pub const PLAIN_GS_OFFSET: u32 = 0x10;
+/// From the stub's return address to code that runs the original instruction.
+pub const BY_ITSELF: u64 = 13;
 /// Where, relative to rsp at the stub's entry, the descriptor's address is.
 pub const STACK_DESCRIPTOR: u64 = 8;
 /// Where, relative to rsp at the stub's entry, the effective address is.
@@ -105,11 +110,25 @@ pub enum Op {
     Adc = 17,
     /// `sbb`: reads the carry flag.
     Sbb = 18,
+    /// `mov` from memory.
+    Load = 19,
+    /// `movzx` from memory to a register of 4 or 8 bytes.
+    LoadZero = 20,
+    /// `cmp` of memory with the source.
+    Compare = 21,
+    /// `cmp` of a register with memory.
+    CompareTo = 22,
+    /// `test` of memory with the source.
+    Test = 23,
+    /// `pause`: no operand.
+    Pause = 24,
+    /// A call whose result decides whether a loop goes on, or a fence: no operand.
+    MayWait = 25,
 }
 
 impl Op {
     /// All operations, in the order of their numbers.
-    pub const ALL: [Op; 19] = [
+    pub const ALL: [Op; 26] = [
         Op::Xadd,
         Op::Xchg,
         Op::Cmpxchg,
@@ -129,6 +148,13 @@ impl Op {
         Op::Cmpxchg16b,
         Op::Adc,
         Op::Sbb,
+        Op::Load,
+        Op::LoadZero,
+        Op::Compare,
+        Op::CompareTo,
+        Op::Test,
+        Op::Pause,
+        Op::MayWait,
     ];
 }
 

@@ -13,6 +13,9 @@ pub enum SiteKind {
     Syscall,
     /// An atomic read-modify-write: `lock`-prefixed, or `xchg` with memory.
     Rmw,
+    /// A place to which a loop comes in each turn that may wait for another thread: a load,
+    /// `pause`, a fence, or a call.
+    Wait,
     /// `rdtsc`.
     Rdtsc,
     /// `rdtscp`.
@@ -32,6 +35,8 @@ pub struct Options<'a> {
     pub entries: &'a [(&'a str, u16)],
     /// Whether atomics are sites.
     pub rmw: bool,
+    /// Whether places where a loop may wait for another thread are (`spin.rs`).
+    pub waits: bool,
 }
 
 /// One intercepted instruction or function entry.
@@ -74,6 +79,8 @@ pub struct Window {
     /// Link-time addresses of the compares whose expected value is a constant. That of any other may come
     /// from a plain load, which a follower may make earlier or later than the leader.
     pub constants: Vec<u64>,
+    /// Those of the places where a loop may wait.
+    pub waits: Vec<u64>,
 }
 
 impl Window {
@@ -150,7 +157,7 @@ impl Plan {
             let _ = frames::landing_pads(&image, frame, |pad| refs.add(pad));
         }
         datarefs::pointers(&image, &mut refs);
-        let found = sweep::sweep(&image, &mut pieces, &mut refs);
+        let found = sweep::sweep(&image, &mut pieces, &mut refs, opts.waits);
         datarefs::jump_tables(&image, &found.taken, &mut refs);
         refs.finish();
 
@@ -178,7 +185,7 @@ impl Plan {
             let begin = entries.partition_point(|e| e.0 < piece.start);
             let end = entries.partition_point(|e| e.0 < piece.end);
             let own = &entries[begin..end];
-            let function = Function::decode(piece, bytes, &refs, own, opts.rmw, &mut plan.stats);
+            let function = Function::decode(piece, bytes, &refs, own, opts, &mut plan.stats);
             let outcome = function.solve();
             plan.unpatched.extend(outcome.unpatched);
             for (window, sites) in outcome.windows {

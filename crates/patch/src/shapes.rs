@@ -4,7 +4,7 @@
 use crate::asm::Asm;
 use crate::classify::{Atomic, Rmw, atomic, number, site};
 use crate::descriptor::{self, Descriptor};
-use crate::{Error, RED_ZONE, SITE_WORD_OFFSET, SiteKind, Window};
+use crate::{Error, RED_ZONE, SITE_WORD_OFFSET, SiteKind, Window, spin};
 use iced_x86::{
     Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, OpKind,
     Register,
@@ -58,14 +58,15 @@ struct Shape<'a, 'g> {
     labels: Vec<(u64, u64)>,
     /// Distances to fill in: position, end, link-time target.
     open: Vec<(u64, u64, u64)>,
-    /// Constants before the code: descriptors, return addresses, by link-time address.
-    pool: HashMap<u64, u64>,
+    /// Constants before the code, by link-time address: return addresses, and descriptors.
+    returns: HashMap<u64, u64>,
+    descriptors: HashMap<u64, u64>,
 }
 
 /// Appends the trampoline of a window; returns the address to jump to.
 pub fn emit(asm: &mut Asm, ground: &mut Ground, window: &Window) -> Result<u64, Error> {
     let items = items(window, ground.rmw)?;
-    let (labels, open, pool) = (Vec::new(), Vec::new(), HashMap::new());
+    let (labels, open) = (Vec::new(), Vec::new());
     Shape {
         asm,
         ground,
@@ -73,7 +74,8 @@ pub fn emit(asm: &mut Asm, ground: &mut Ground, window: &Window) -> Result<u64, 
         window,
         labels,
         open,
-        pool,
+        returns: HashMap::new(),
+        descriptors: HashMap::new(),
     }
     .emit()
 }
@@ -100,7 +102,10 @@ fn items(window: &Window, rmw: bool) -> Result<Vec<Item<'_>>, Error> {
             i,
             bytes: &moved[from..decoder.position()],
             displacement: rip.then_some(offsets.displacement_offset()),
-            site: site(&i).filter(kept),
+            site: match window.waits.contains(&i.ip()) {
+                true => Some(SiteKind::Wait),
+                false => site(&i).filter(kept),
+            },
         });
     }
     if items.is_empty() {
@@ -141,7 +146,7 @@ impl Shape<'_, '_> {
                 .push((self.asm.here(), ip.wrapping_add(bias)));
             match item.site {
                 Some(SiteKind::Syscall) => self.syscall(item, at == 0 && hook.is_none()),
-                Some(SiteKind::Rmw) => self.rmw(item, &items),
+                Some(SiteKind::Rmw | SiteKind::Wait) => self.rmw(item, &items),
                 Some(SiteKind::Rdtsc) => self.time(SLOT_RDTSC),
                 Some(SiteKind::Rdtscp) => self.time(SLOT_RDTSCP),
                 Some(SiteKind::Rdrand) => self.random(&item.i),
@@ -188,14 +193,20 @@ impl Shape<'_, '_> {
         self.asm.align(8);
         for Item { i, site, .. } in items {
             let (vaddr, site_kind) = (i.ip(), *site);
-            if is_call(i) && site_kind.is_none() {
-                self.pool.insert(vaddr, self.asm.here());
+            if is_call(i) && matches!(site_kind, None | Some(SiteKind::Wait)) {
+                self.returns.insert(vaddr, self.asm.here());
                 self.word(i.next_ip().wrapping_add(self.ground.bias));
             }
-            if site_kind == Some(SiteKind::Rmw)
-                && let Atomic::Ordered(Rmw { op, size, source }) = atomic(i)
-            {
-                self.pool.insert(vaddr, self.asm.here());
+            let agents = match site_kind {
+                Some(SiteKind::Wait) => Some(spin::load(i).unwrap_or_else(|| spin::bare(i))),
+                Some(SiteKind::Rmw) => match atomic(i) {
+                    Atomic::Ordered(rmw) => Some(rmw),
+                    _ => None,
+                },
+                _ => None,
+            };
+            if let Some(Rmw { op, size, source }) = agents {
+                self.descriptors.insert(vaddr, self.asm.here());
                 let site = vaddr.wrapping_add(self.ground.bias);
                 let d = Descriptor {
                     site,
@@ -216,7 +227,7 @@ impl Shape<'_, '_> {
         let i = &item.i;
         if is_call(i) {
             // push the original return address, then jump: the callee's unwinder sees the original.
-            let word = self.pool[&i.ip()];
+            let word = self.returns[&i.ip()];
             self.asm.relative(&[0xff, 0x35], word);
             if i.op0_kind() == OpKind::NearBranch64 {
                 self.branch(&[0xe9], i.near_branch_target());
@@ -347,39 +358,59 @@ impl Shape<'_, '_> {
     fn rmw(&mut self, item: &Item, items: &[Item]) {
         let i = &item.i;
         let behind = i.next_ip().wrapping_add(self.ground.bias);
+        let own = i.ip().wrapping_add(self.ground.bias);
         self.asm.put(&SKIP_RED_ZONE);
         self.asm.put(&[0x51]); // push rcx
-        self.asm.put(&[0x65, 0x0f, 0xb6, 0x0c, 0x25]); // movzx ecx, byte gs:[..]
-        self.asm.put(&descriptor::ORDERED_GS_OFFSET.to_le_bytes());
-        let plain = self.asm.short(0xe3); // jrcxz plain
-        self.asm.put(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
-        self.effective_address(i);
-        self.asm.put(&[0x51]); // push rcx
-        let constant = self.pool[&i.ip()];
-        self.asm.relative(&[0x48, 0x8d, 0x0d], constant); // lea rcx, [rip + descriptor]
-        self.asm.put(&[0x51]); // push rcx
-        self.asm.put(&[0x48, 0x8b, 0x4c, 0x24, 16]); // mov rcx, [rsp + 16]
-        self.call_slot(SLOT_RMW);
-        self.asm.put(&[0x48, 0x8d, 0xa4, 0x24]); // lea rsp, [rsp + ..]
-        self.asm.put(&((RED_ZONE + RMW_WORDS) as u32).to_le_bytes());
-        self.ground.pc_map.push((self.asm.here(), behind));
+        self.asm.put(&[0x65, 0x8b, 0x0c, 0x25]); // mov ecx, gs:[..]
+        self.asm.put(&descriptor::PLAIN_GS_OFFSET.to_le_bytes());
+        let agents = self.asm.short(0xe3); // jrcxz agents
+        self.asm.put(&[0x8d, 0x49, 0xff]); // lea ecx, [rcx - 1]
+        self.asm.put(&[0x65, 0x89, 0x0c, 0x25]); // mov gs:[..], ecx
+        self.asm.put(&descriptor::PLAIN_GS_OFFSET.to_le_bytes());
+        self.asm.put(&[0x59]); // pop rcx
+        self.asm.put(&BACK_OVER_RED_ZONE);
+        let original = self.asm.here();
+        self.ground.pc_map.push((original, own));
+        self.relocate(item);
         let last = items.last().is_some_and(|l| l.i.ip() == i.ip());
-        let join = if last {
+        let over = if last {
+            self.ground.pc_map.push((self.asm.here(), behind));
             self.asm.relative(&[0xe9], behind);
             None
         } else {
             Some(self.asm.short(0xeb))
         };
-        self.asm.land(plain);
-        self.asm.put(&[0x59]); // pop rcx
-        self.asm.put(&BACK_OVER_RED_ZONE);
-        self.ground
-            .pc_map
-            .push((self.asm.here(), i.ip().wrapping_add(self.ground.bias)));
-        self.relocate(item);
-        if let Some(join) = join {
-            self.asm.land(join);
+        self.asm.land(agents);
+        self.ground.pc_map.push((self.asm.here(), own));
+        self.asm.put(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
+        match item.site == Some(SiteKind::Wait) && spin::load(i).is_none() {
+            true => self.asm.put(&[0xb9, 0, 0, 0, 0]), // mov ecx, 0
+            false => self.effective_address(i),
         }
+        self.asm.put(&[0x51]); // push rcx
+        let constant = self.descriptors[&i.ip()];
+        self.asm.relative(&[0x48, 0x8d, 0x0d], constant); // lea rcx, [rip + descriptor]
+        self.asm.put(&[0x51]); // push rcx
+        self.asm.put(&[0x48, 0x8b, 0x4c, 0x24, 16]); // mov rcx, [rsp + 16]
+        self.call_slot(SLOT_RMW);
+        let back = self.asm.here();
+        self.asm.put(&[0x48, 0x8d, 0xa4, 0x24]); // lea rsp, [rsp + ..]
+        self.asm.put(&((RED_ZONE + RMW_WORDS) as u32).to_le_bytes());
+        self.ground.pc_map.push((self.asm.here(), behind));
+        self.asm.put(&[0xe9]); // jmp: behind the instruction
+        let skips = self.asm.here();
+        self.asm.put(&[0; 4]);
+        assert_eq!(self.asm.here() - back, descriptor::BY_ITSELF);
+        self.ground.pc_map.push((self.asm.here(), own));
+        self.asm.relative(&[0xe9], original);
+        let end = match over {
+            None => behind,
+            Some(over) => {
+                self.asm.land(over);
+                self.asm.here()
+            }
+        };
+        self.asm.patch(skips, skips + 4, end);
     }
 
     /// `lea rcx, operand`, with rcx as the application's and rsp 8 below the red zone.

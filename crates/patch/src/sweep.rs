@@ -5,6 +5,7 @@ use crate::classify::{Class, classes, site};
 use crate::coverage::Piece;
 use crate::elf::Image;
 use crate::refs::Refs;
+use crate::spin::{is_sign, may_wait};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// What the sweep finds besides references.
@@ -18,7 +19,8 @@ pub struct Found {
 
 /// Decodes all pieces and records into `refs` what they refer to. A piece that falls through into
 /// bytes that nothing covers is extended (glibc ends the FDE of `clone` before its `syscall`).
-pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs) -> Found {
+/// `waits`: places where loops may wait are sites.
+pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs, waits: bool) -> Found {
     let mut found = Found::default();
     let classes = classes();
     let mut instruction = Instruction::default();
@@ -44,9 +46,15 @@ pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs) -> Found {
                     decoder.decode_out(&mut instruction);
                     match classes[instruction.code() as usize] {
                         Class::Plain => {}
-                        Class::Branch => branch(&instruction, refs),
+                        Class::Branch => {
+                            branch(&instruction, refs);
+                            candidate |= waits && may_wait(&instruction);
+                        }
                         Class::Lea => lea(&instruction, refs, &mut found.taken),
-                        Class::Candidate => candidate |= site(&instruction).is_some(),
+                        Class::Candidate => {
+                            candidate |=
+                                site(&instruction).is_some() || waits && is_sign(&instruction);
+                        }
                     }
                     if image.fixed {
                         immediates(&instruction, refs);

@@ -4,7 +4,7 @@ use crate::classify::{Atomic, Moving, atomic, moving, site};
 use crate::constant::{is_compare, is_constant};
 use crate::coverage::Piece;
 use crate::refs::Refs;
-use crate::{JUMP_LEN, SiteKind, Stats, Unpatched, Window};
+use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, spin};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl<'a> Function<'a> {
         bytes: &'a [u8],
         refs: &'a Refs,
         entries: &'a [(u64, u16)],
-        rmw: bool,
+        opts: &Options,
         stats: &mut Stats,
     ) -> Function<'a> {
         let own = &bytes[..(piece.end - piece.start) as usize];
@@ -66,7 +66,7 @@ impl<'a> Function<'a> {
         let mut decodable = true;
         let line = |i: Instruction| {
             decodable &= !i.is_invalid();
-            let site = site(&i).filter(|&k| k != SiteKind::Rmw || rmw && ordered(&i, stats));
+            let site = site(&i).filter(|&k| k != SiteKind::Rmw || opts.rmw && ordered(&i, stats));
             let moving = if site.is_some() {
                 Moving::Free
             } else {
@@ -74,7 +74,16 @@ impl<'a> Function<'a> {
             };
             Line { i, site, moving }
         };
-        let lines = decoder.into_iter().map(line).collect();
+        let mut lines: Vec<Line> = decoder.into_iter().map(line).collect();
+        if opts.waits {
+            let all: Vec<Instruction> = lines.iter().map(|l| l.i).collect();
+            for at in spin::waits(&all) {
+                lines[at].site = Some(SiteKind::Wait);
+                if lines[at].moving != Moving::Call {
+                    lines[at].moving = Moving::Free;
+                }
+            }
+        }
         Function {
             lines,
             piece,
@@ -356,6 +365,11 @@ impl<'a> Function<'a> {
                 .clone()
                 .filter(|at| self.expects_constant(*at))
                 .map(|at| self.lines[at].i.ip())
+                .collect(),
+            waits: lines
+                .iter()
+                .filter(|l| l.site == Some(SiteKind::Wait))
+                .map(|l| l.i.ip())
                 .collect(),
         };
         let mut sites: Vec<_> = entry

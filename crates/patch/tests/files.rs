@@ -47,6 +47,7 @@ fn plan(path: &str) -> Option<Plan> {
         &Options {
             entries: ENTRIES,
             rmw: true,
+            waits: true,
         },
     )
     .expect("plan");
@@ -160,6 +161,7 @@ fn damaged_files_do_no_harm() {
     let options = Options {
         entries: ENTRIES,
         rmw: true,
+        waits: true,
     };
     let mut state = 1u64;
     let mut random = || {

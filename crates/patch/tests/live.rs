@@ -193,7 +193,15 @@ fn both(
     start.registers[7] = memory.expose_provenance() as u64;
     let file = common::elf(code, &[("f", 0, code.len() as u64)]);
     let entries: &[(&str, u16)] = if entry { &[("f", 0)] } else { &[] };
-    let plan = Plan::new(&file, &Options { entries, rmw: true }).expect("plan");
+    let plan = Plan::new(
+        &file,
+        &Options {
+            entries,
+            rmw: true,
+            waits: true,
+        },
+    )
+    .expect("plan");
     assert!(plan.unpatched.is_empty(), "{:?}", plan.unpatched);
     common::check(&plan, 0x7000_0000);
     let ground = Ground::new();
@@ -228,7 +236,7 @@ fn both(
         ground.write(ground.base + THUNK, &thunk);
     }
     let mut thread = [0u8; 64];
-    thread[descriptor::ORDERED_GS_OFFSET as usize] = u8::from(ordered);
+    thread[descriptor::PLAIN_GS_OFFSET as usize] = u8::from(!ordered);
     // SAFETY: the lock is held; only the stub reads it.
     unsafe {
         SEEN = Seen {
@@ -426,6 +434,7 @@ fn entries_reach_the_hook_and_the_original() {
         &Options {
             entries: &[("f", 0)],
             rmw: true,
+            waits: true,
         },
     )
     .expect("plan");
@@ -443,6 +452,7 @@ fn descriptors_name_their_operands() {
         &Options {
             entries: &[],
             rmw: true,
+            waits: true,
         },
     )
     .expect("plan");

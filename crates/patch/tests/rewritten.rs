@@ -24,9 +24,12 @@ const SYSCALL: [u8; 28] = [
 const RDTSC: [u8; 3] = [0x0f, 0x31, 0xc3];
 const RDRAND: [u8; 5] = [0x48, 0x0f, 0xc7, 0xf0, 0xc3];
 
-/// How the trampolines of atomics read the flag, and what the test puts there: there is no GS.
-const READ_FLAG: [u8; 9] = [0x65, 0x0f, 0xb6, 0x0c, 0x25, 0x10, 0, 0, 0];
-const NO_FLAG: [u8; 9] = [0xb9, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0];
+/// How the trampolines of atomics read and write the count of those that are the program's, and what the test puts
+/// there: there is no GS.
+const READ_COUNT: [u8; 8] = [0x65, 0x8b, 0x0c, 0x25, 0x10, 0, 0, 0];
+const ONE: [u8; 8] = [0xb9, 1, 0, 0, 0, 0x0f, 0x1f, 0];
+const WRITE_COUNT: [u8; 8] = [0x65, 0x89, 0x0c, 0x25, 0x10, 0, 0, 0];
+const NOTHING: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
 
 /// clone, vfork, clone3: the child has another stack or shares it.
 const NEW_STACK: [u8; 3] = [56, 58, 0xb3];
@@ -70,6 +73,7 @@ fn rewrite(path: &Path, to: &Path) -> usize {
         &Options {
             entries: &[],
             rmw: true,
+            waits: true,
         },
     )
     .expect("plan");
@@ -144,11 +148,13 @@ fn rewrite(path: &Path, to: &Path) -> usize {
     patched
 }
 
-/// `call/jmp [rip + slot]` to `call/jmp target; nop`, and no flag for atomics.
+/// `call/jmp [rip + slot]` to `call/jmp target; nop`, and no count of atomics.
 fn direct(code: &mut [u8], base: u64, entries: &[u64]) {
     for at in 40..code.len() - 9 {
-        if code[at..at + 9] == READ_FLAG {
-            code[at..at + 9].copy_from_slice(&NO_FLAG);
+        for (what, instead) in [(READ_COUNT, ONE), (WRITE_COUNT, NOTHING)] {
+            if code[at..at + 8] == what {
+                code[at..at + 8].copy_from_slice(&instead);
+            }
         }
         let opcode = match code[at..at + 2] {
             [0xff, 0x25] => 0xe9,

@@ -6,3 +6,5 @@ pub const NOTHING: u32 = 0;
 pub const CALL: u32 = 1;
 /// The wait for its first turn.
 pub const FIRST_TURN: u32 = 2;
+/// The look at who waits for the turn, whose state is in the thread's frame.
+pub const LOOK: u32 = 3;

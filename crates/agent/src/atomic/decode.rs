@@ -37,6 +37,12 @@ pub(super) mod op {
     pub const CMPXCHG16B: u8 = 16;
     pub const ADC: u8 = 17;
     pub const SBB: u8 = 18;
+    /// The first of those that only load.
+    pub const LOAD: u8 = 19;
+    /// `pause`.
+    pub const PAUSE: u8 = 24;
+    /// A call whose result decides whether a loop goes on, or a fence.
+    pub const MAY_WAIT: u8 = 25;
 }
 
 /// Registers as the stub saved them: flags (lahf << 8 | seto), then encoding order.

@@ -14,6 +14,10 @@ const WIPE_BYTES: usize = 768;
 /// the original `syscall` instruction. Mirrors `geryon_patch::SITE_WORD_OFFSET`.
 const SITE_WORD: usize = 23;
 
+/// From the return address of an atomic's trampoline to the instruction itself. Mirrors
+/// `geryon_patch::descriptor::BY_ITSELF`.
+const BY_ITSELF: usize = 13;
+
 global_asm!(
     // ---- entries ------------------------------------------------------------------
     ".globl geryon_entry_trap",
@@ -101,8 +105,21 @@ global_asm!(
     "mov rsp, gs:[0x28]",
     "jmp geryon_restore",
     // ---- converged threads, in the midst of computation ----------------------------------------------
+    ".globl geryon_look",
+    "geryon_look:",                  // from the stub for atomics, with all its words on the stack
+    "pop qword ptr gs:[0x20]",
+    "pop qword ptr gs:[{look}]",
+    "pop qword ptr gs:[{look} + 8]",
+    "mov rcx, gs:[0x20]",
+    "lea rcx, [rcx + {itself}]",       // then the program runs the instruction
+    "mov gs:[0x20], rcx",
+    "pop rcx",
+    "lea rsp, [rsp + 128]",
+    "jmp 3f",
     ".globl geryon_converged",
-    "geryon_converged:",                 // from the monitor: gs:[0x20] = where the thread stood
+    "geryon_converged:",             // from the monitor: gs:[0x20] = where the thread stood
+    "mov qword ptr gs:[{look}], 0",
+    "3:",
     "mov gs:[0x08], rsp",            // (nothing of the program's may change, flags and red zone included)
     "mov rsp, gs:[0x18]",
     "push r11",                      // Frame.pad
@@ -126,6 +143,9 @@ global_asm!(
     "sub rsp, 256",
     save_xmm!("rsp"),
     "mov gs:[0x28], rsp",
+    ".globl geryon_look_again",
+    "geryon_look_again:",            // a copy's thread looks anew
+    "mov rsp, gs:[0x28]",
     "mov rdi, rsp",
     "cld",
     "call geryon_on_converged",
@@ -157,7 +177,7 @@ global_asm!(
     // programs pass uninitialised bytes on: hooks run on the agent stack.
     ".globl geryon_hook",
     "geryon_hook:",                  // eax = hook id, the rest as at the function's entry
-    "cmp byte ptr gs:[0x10], 0",     // nothing to order: straight to the original
+    "cmp dword ptr gs:[0x14], 0",    // nothing to order: straight to the original
     "je 9f",
     ".globl geryon_hook_always",
     "geryon_hook_always:",           // for functions that have no original
@@ -233,6 +253,8 @@ global_asm!(
     "pop rbx",
     "ret",
     site = const SITE_WORD,
+    look = const core::mem::offset_of!(Block, look),
+    itself = const BY_ITSELF,
     hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
     orig = const PRIVATE_BASE + core::mem::offset_of!(Private, orig) as u64,
     wipe = const WIPE_BYTES,

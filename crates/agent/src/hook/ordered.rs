@@ -42,11 +42,11 @@ pub(super) fn original(hook: u16, a: u64, c: u64, d: u64, e: u64) -> i32 {
 #[inline(always)]
 pub(super) fn suspended(mut b: Here, hook: u16, a: u64, c: u64, d: u64, e: u64) -> i32 {
     b.suspend += 1;
-    b.ordered = 0;
+    b.set_ordered(false);
     let r = original(hook, a, c, d, e);
     b.suspend -= 1;
     if b.suspend == 0 {
-        b.ordered = 1;
+        b.set_ordered(true);
     }
     r
 }

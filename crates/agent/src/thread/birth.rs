@@ -42,15 +42,15 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
             return;
         }
     }
-    let mut b = block();
+    let b = block();
     let p = private();
     if p.multi.get() == 0 {
         crate::clock::register_barrier();
         p.multi.set(1);
         crate::serial::begin(b);
     }
-    if b.suspend == 0 {
-        b.ordered = orders() as u64;
+    if b.suspend == 0 && orders() {
+        b.set_ordered(true);
     }
     if leads() || !follow_birth(b, frame) {
         lead_birth(b, frame)
@@ -173,11 +173,14 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.stack_top = top;
     new.frame = copy;
     new.free.store(0, Ordering::Relaxed);
-    new.ordered = if vforked {
-        parent.ordered
+    new.set_ordered(if vforked {
+        parent.ordered != 0
     } else {
-        orders() as u64
-    };
+        orders()
+    });
+    if crate::serial::is_serial() && !vforked {
+        new.plain = geryon_abi::layout::FIRST_LOOK;
+    }
     new.has_turn.store(vforked as u32, Ordering::Relaxed);
     new.suspend = 0;
     new.fault_rip = 0;

@@ -29,6 +29,7 @@ pub(super) fn thread(
     let again = match half(block_field!(repeatable))? {
         repeat::CALL => "geryon_again",
         repeat::FIRST_TURN => "geryon_first_turn_again",
+        repeat::LOOK => "geryon_look_again",
         _ => "",
     };
     if !inside || hooked || !waits || again.is_empty() {

@@ -282,7 +282,7 @@ pub(super) fn become_thread(slot: usize) {
     let mut b = block_at(slot);
     b.this = geryon_abi::layout::block_address(slot);
     b.slot = slot as u32;
-    b.ordered = 1;
+    b.set_ordered(true);
     b.stack_top = geryon_abi::layout::stack_top(slot);
     // SAFETY: nothing else in a test's process uses GS.
     unsafe { asm!("wrgsbase {}", in(reg) b.this, options(nostack, preserves_flags)) };
