@@ -4,6 +4,7 @@ mod doctor;
 mod inject;
 mod program;
 mod run;
+mod scan;
 mod streams;
 mod syscalls;
 
@@ -39,6 +40,8 @@ enum Command {
         #[arg(long, conflicts_with_all = ["name", "summary"])]
         markdown: bool,
     },
+    /// Tell what would be rewritten in programs and libraries: system calls, atomic instructions, places that wait.
+    Scan(scan::Args),
     /// Tell whether this machine allows what Geryon needs.
     Doctor,
     /// Measure: native, N uncoordinated copies, and Geryon, interleaved.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Syscalls { name, summary, .. } => {
             syscalls::run(name.as_deref(), summary).map(|()| ExitCode::SUCCESS)
         }
+        Command::Scan(args) => scan::main(&args),
         Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),
         Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),
         Command::Inject(args) => inject::main(args),

@@ -12,6 +12,7 @@ mod ends;
 mod guest;
 mod programs;
 mod reports;
+mod scan;
 #[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only
 #[path = "../support/mod.rs"]
 mod support;

@@ -36,6 +36,7 @@ mod refs;
 mod sentry;
 mod shapes;
 mod spin;
+mod survey;
 mod sweep;
 mod window;
 
@@ -44,6 +45,7 @@ pub use error::Error;
 pub use length::{INSTRUCTION_MAX, instruction_len};
 pub use plan::{Options, Plan, Site, SiteKind, Stats, Unpatched, Window};
 pub use sentry::{Expected, Sentry, sentry, sentry_flags, sentry_len, sentry_site};
+pub use survey::{Found, survey};
 
 /// Bytes of the `jmp rel32` that replaces the start of a window.
 pub const JUMP_LEN: usize = 5;
