@@ -3,6 +3,7 @@
 mod doctor;
 mod inject;
 mod program;
+mod ps;
 mod run;
 mod scan;
 mod streams;
@@ -40,6 +41,10 @@ enum Command {
         #[arg(long, conflicts_with_all = ["name", "summary"])]
         markdown: bool,
     },
+    /// List runs, their replicas and threads.
+    Ps(ps::Args),
+    /// Show runs as they go on: what their threads do, how much they log, how far followers are behind.
+    Top(ps::top::Args),
     /// Tell what would be rewritten in programs and libraries: system calls, atomic instructions, places that wait.
     Scan(scan::Args),
     /// Tell whether this machine allows what Geryon needs.
@@ -67,6 +72,8 @@ fn main() -> ExitCode {
         Command::Syscalls { name, summary, .. } => {
             syscalls::run(name.as_deref(), summary).map(|()| ExitCode::SUCCESS)
         }
+        Command::Ps(args) => ps::main(&args).map(|()| ExitCode::SUCCESS),
+        Command::Top(args) => ps::top::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Scan(args) => scan::main(&args),
         Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),
         Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),
@@ -78,4 +85,12 @@ fn main() -> ExitCode {
         eprintln!("geryon: {e:#}");
         ExitCode::from(OWN_FAILURE)
     })
+}
+
+/// The program and its arguments in the command line of a `geryon run`, if it is one.
+fn program_of(words: &[String]) -> Option<Vec<String>> {
+    match Cli::try_parse_from(words).ok()?.command {
+        Command::Run(args) => Some(args.program()),
+        _ => None,
+    }
 }

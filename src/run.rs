@@ -71,6 +71,14 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
+impl Args {
+    /// The program and its arguments, for people.
+    pub fn program(&self) -> Vec<String> {
+        let words = self.command.iter();
+        words.map(|w| w.to_string_lossy().into_owned()).collect()
+    }
+}
+
 /// `--on-divergence`.
 #[derive(Clone, Copy, ValueEnum)]
 enum OnDivergenceFlag {

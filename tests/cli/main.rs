@@ -11,6 +11,7 @@ mod ends;
 #[path = "../support/guest.rs"]
 mod guest;
 mod programs;
+mod ps;
 mod reports;
 mod scan;
 #[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only
