@@ -55,7 +55,8 @@ fn lead(mut b: Here, frame: &mut Frame, signal: u64) {
         serial::acquire(b);
         b.repeatable = repeat::NOTHING;
     }
-    if pending(b) {
+    // (Not in the original of a hooked function, whose caller stands on the agent's stack.)
+    if pending(b) && b.hook_rsp == 0 {
         put(b, signal);
         remember(b, signal);
         let info = raise::take_queued(b);

@@ -10,7 +10,7 @@
 //! | `[rsp]` | return address |
 //! | `[rsp + STACK_DESCRIPTOR]` | address of the static descriptor (8-aligned, read-only) |
 //! | `[rsp + STACK_ADDRESS]` | effective address of the memory operand |
-//! | `[rsp + STACK_ORIGINAL]` | the stub may not rely on it |
+//! | `[rsp + STACK_ORIGINAL]` | the application's rcx |
 //! | `rsp + RSP_DISPLACEMENT` | the application's rsp |
 //!
 //! The stub performs the operation, sets registers and flags as the instruction would, and
@@ -33,7 +33,7 @@ pub const BY_ITSELF: u64 = 13;
 pub const STACK_DESCRIPTOR: u64 = 8;
 /// Where, relative to rsp at the stub's entry, the effective address is.
 pub const STACK_ADDRESS: u64 = 16;
-/// Where, relative to rsp at the stub's entry, the trampoline keeps a word for itself.
+/// Where, relative to rsp at the stub's entry, the trampoline keeps the application's rcx.
 pub const STACK_ORIGINAL: u64 = 24;
 /// The application's rsp minus rsp at the stub's entry.
 pub const RSP_DISPLACEMENT: u64 = crate::RED_ZONE + 32;

@@ -58,7 +58,7 @@ global_asm!(
     "movups xmm\\n, [rdi + {xmm} + \\n*16]",
     ".endr",
     "lea rsp, [rsp - 128]",        // RED_ZONE
-    "push 0",                      // STACK_ORIGINAL
+    "push qword ptr [rdi + 8]",    // STACK_ORIGINAL: rcx
     "push qword ptr [rdi + {address}]",
     "push qword ptr [rdi + {descriptor}]",
     "push qword ptr [rdi + {flags}]",
