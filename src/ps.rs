@@ -92,7 +92,7 @@ fn table(runs: &[Run], threads: bool) -> String {
             first.map_or("-".into(), |p| p.replicas.to_string()),
             first.map_or("-", order),
             groups(run).len(),
-            run.program.join(" ")
+            shown(&run.program.join(" "))
         );
         for group in groups(run) {
             let _ = writeln!(text, "{:>8} {}", "", line(&group));
@@ -122,7 +122,7 @@ fn order(p: &Process) -> &'static str {
 /// Who leads a group of processes, and how far the others are behind.
 fn line(group: &[&Process]) -> String {
     let leader = group.iter().find(|p| p.leads);
-    let name = group.first().map_or("", |p| &p.name);
+    let name = group.first().map_or(String::new(), |p| shown(&p.name));
     let mut said: Vec<String> = Vec::new();
     for p in group {
         let who = format!("{} (pid {})", p.replica + 1, p.pid);
@@ -152,6 +152,15 @@ fn behind(leader: &Process, follower: &Process) -> u64 {
     let of = |t: &Thread| follower.threads.iter().find(|f| f.slot == t.slot);
     let words = |t: &Thread| t.words.saturating_sub(of(t).map_or(0, |f| f.words));
     leader.threads.iter().map(words).sum()
+}
+
+/// What a program has chosen, on one line, and without anything that a terminal obeys.
+fn shown(text: &str) -> String {
+    let shown = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 fn time(seconds: u64) -> String {
@@ -188,32 +197,19 @@ fn object(run: &Run) -> Value {
 mod tests {
     use super::*;
 
-    fn process(replica: u32, leads: bool, words: u64) -> Process {
-        Process {
-            pid: 100 + replica as i32,
-            name: "guest".into(),
-            replica,
-            replicas: 3,
-            leads,
-            is_serial: true,
-            group: 7,
-            threads: vec![Thread {
-                slot: 0,
-                tid: 100,
-                words,
-                does: "computes".into(),
-            }],
-        }
-    }
-
     #[test]
     fn a_group_is_one_line() {
-        let (leader, follower) = (process(1, true, 50), process(0, false, 8));
+        let (leader, follower) = (Process::made_up(1, true, 50), Process::made_up(0, false, 8));
         assert_eq!(
             line(&[&follower, &leader]),
             "guest: 1 (pid 100) follows, 42 words behind; 2 (pid 101) leads; 3 is missing"
         );
         assert_eq!(behind(&follower, &leader), 0, "read while they went on");
+    }
+
+    #[test]
+    fn a_programs_words_do_not_move_the_cursor() {
+        assert_eq!(shown("a\nb\u{1b}[2J é"), "a\\nb\\u{1b}[2J é");
     }
 
     #[test]

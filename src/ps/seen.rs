@@ -217,3 +217,25 @@ fn does(waiting: u32, what: u64, inside: bool) -> String {
         _ => "waits for another thread".into(),
     }
 }
+
+#[cfg(test)]
+impl Process {
+    /// One with a thread that reads.
+    pub fn made_up(replica: u32, leads: bool, words: u64) -> Process {
+        Process {
+            pid: 100 + replica as i32,
+            name: "guest".into(),
+            replica,
+            replicas: 3,
+            leads,
+            is_serial: true,
+            group: 7,
+            threads: vec![Thread {
+                slot: 2,
+                tid: 100,
+                words,
+                does: "is in read".into(),
+            }],
+        }
+    }
+}

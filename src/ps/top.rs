@@ -1,7 +1,7 @@
 //! `geryon top`: the same as `geryon ps`, again and again, with what happens in a second.
 
 use super::seen::{Process, Run};
-use super::{behind, groups, order, those, time};
+use super::{behind, groups, order, shown, those, time};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -99,7 +99,7 @@ fn screen(runs: &[Run], before: &Work, seconds: f64) -> String {
             time(run.seconds),
             first.map_or("-".into(), |p| p.replicas.to_string()),
             first.map_or("-", order),
-            run.program.join(" ")
+            shown(&run.program.join(" "))
         );
         let _ = writeln!(
             text,
@@ -120,7 +120,7 @@ fn line(group: &[&Process], before: &Work, seconds: f64) -> String {
     };
     let there = group.iter().filter(|p| p.replica < p.replicas).count();
     let Some(leader) = group.iter().find(|p| p.leads) else {
-        return format!("  {:15} nobody leads at the moment\n", first.name);
+        return format!("  {:15} nobody leads at the moment\n", shown(&first.name));
     };
     let most = group.iter().map(|p| behind(leader, p)).max().unwrap_or(0);
     let mut doing: BTreeMap<&str, usize> = BTreeMap::new();
@@ -130,7 +130,7 @@ fn line(group: &[&Process], before: &Work, seconds: f64) -> String {
     let doing: Vec<String> = doing.iter().map(|(d, n)| format!("{n} {d}")).collect();
     format!(
         "  {:15} {:>8} {:>8} {:>10.0} {:>8} {:>7}  {}\n",
-        first.name,
+        shown(&first.name),
         leader.pid,
         format!("{there}/{}", first.replicas),
         before.since(leader) as f64 / seconds,
@@ -142,26 +142,7 @@ fn line(group: &[&Process], before: &Work, seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::seen::Thread;
     use super::*;
-
-    fn process(replica: u32, leads: bool, words: u64) -> Process {
-        Process {
-            pid: 100 + replica as i32,
-            name: "guest".into(),
-            replica,
-            replicas: 3,
-            leads,
-            is_serial: true,
-            group: 7,
-            threads: vec![Thread {
-                slot: 2,
-                tid: 100,
-                words,
-                does: "is in read".into(),
-            }],
-        }
-    }
 
     #[test]
     fn what_was_logged_in_a_second() {
@@ -169,7 +150,10 @@ mod tests {
             monitor: 1,
             seconds: 5,
             program: vec!["guest".into()],
-            processes: vec![process(0, true, words), process(1, false, words - 10)],
+            processes: vec![
+                Process::made_up(0, true, words),
+                Process::made_up(1, false, words - 10),
+            ],
         };
         let before = Work::of(&[run(1000)]);
         let text = screen(&[run(1500)], &before, 0.5);

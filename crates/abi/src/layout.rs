@@ -5,11 +5,13 @@
 //! programs (0x55..), nor to mappings (0x7f..), nor to non-PIE images; a program that asks
 //! for it by a fixed address is refused.
 
+pub mod dumpable;
 pub mod flight;
 pub mod letter;
 mod note;
 pub mod object;
 pub mod outdated;
+pub mod owes;
 pub mod promotion;
 pub mod repeat;
 mod request;
@@ -19,6 +21,7 @@ pub mod sabotage;
 mod segment;
 mod timer;
 pub mod verify;
+pub mod vforked;
 pub mod wait;
 pub mod who;
 pub mod why;
@@ -205,37 +208,6 @@ pub struct Private {
     pub common: Word32,
     /// While it is [`dumpable::NO`]: how large a core might be before.
     pub core_limit: Word64,
-}
-
-/// Values of [`Private::dumpable`].
-pub mod dumpable {
-    /// The kernel keeps the flag.
-    pub const KERNELS: u32 = 0;
-    /// It is kept here, since the monitor needs a dumpable process: the program is not dumpable.
-    pub const NO: u32 = 1;
-    /// It is.
-    pub const YES: u32 = 2;
-}
-
-/// Values of [`Block::vforked`].
-pub mod vforked {
-    /// A thread of the process.
-    pub const NOT: u32 = 0;
-    /// A vfork's child with the descriptors of the program's child.
-    pub const YES: u32 = 1;
-    /// One that was born to follow, and has none: should it lead, it fetches its predecessor's.
-    pub const NAKED: u32 = 2;
-}
-
-/// Values of [`Private::owes`]: what a process lacks that leads since its vfork's child has come to the
-/// end of the log. Its own thread stands in the kernel until that child is gone.
-pub mod owes {
-    /// Nothing.
-    pub const NOTHING: u32 = 0;
-    /// Descriptors, unless they are shared, and its timer.
-    pub const REST: u32 = 1;
-    /// They are being fetched.
-    pub const UNDER_WAY: u32 = 2;
 }
 
 /// Offset of the count of atomics and polls that are the program's in a thread block (trampolines count down

@@ -6,10 +6,10 @@
 //! the log has next.
 
 use crate::atomic::Waiting;
-use crate::gate::real;
 use crate::log::{publish, put};
 use crate::serial;
 use crate::state::Here;
+use crate::timer;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{FIRST_LOOK, LOOKED, repeat};
 use geryon_abi::record::{kind, word};
@@ -57,7 +57,7 @@ fn spins(mut b: Here, frame: &Frame) -> bool {
 /// Has it kept the turn for long since another thread was first seen waiting for it?
 fn has_kept(mut b: Here) -> bool {
     let turn = u64::from(serial::number());
-    let now = monotonic();
+    let now = timer::now(timer::MONOTONIC);
     if b.kept[0] != turn {
         b.kept = [turn, now];
         return false;
@@ -67,15 +67,4 @@ fn has_kept(mut b: Here) -> bool {
         false => KEPT_NS,
     };
     now.saturating_sub(b.kept[1]) > limit
-}
-
-fn monotonic() -> u64 {
-    const NR_CLOCK_GETTIME: u64 = 228;
-    const MONOTONIC: u64 = 1;
-    let mut t = [0u64; 2];
-    real(
-        NR_CLOCK_GETTIME,
-        [MONOTONIC, t.as_mut_ptr() as u64, 0, 0, 0, 0],
-    );
-    t[0] * 1_000_000_000 + t[1]
 }

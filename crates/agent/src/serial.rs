@@ -68,8 +68,7 @@ pub fn active() -> bool {
 /// hears nowhere else while it spins.
 #[inline(always)]
 pub fn looks() -> bool {
-    let p = private();
-    p.serial != 0 && p.replicas > 1 && block().vforked == 0
+    private().serial != 0 && block().vforked == 0
 }
 
 /// Is this process run serially?

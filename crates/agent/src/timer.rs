@@ -22,7 +22,8 @@ const SIGALRM: u64 = 14;
 const SIGNALS: [u64; INTERVAL_TIMERS] = [SIGALRM, 26, 27];
 const SECOND: u64 = 1_000_000_000;
 const MICROSECOND: u64 = 1000;
-const MONOTONIC: i32 = 1;
+/// The clock that nobody sets.
+pub const MONOTONIC: i32 = 1;
 const PROCESS_CPU: i32 = 2;
 const THREAD_CPU: i32 = 3;
 

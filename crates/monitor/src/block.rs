@@ -1,6 +1,7 @@
 //! Pieces of a thread's block, read at once: one call of the kernel for each field would make 64 threads
 //! take milliseconds.
 
+use geryon_abi::frame::Frame;
 use geryon_abi::layout::{Block, block_address};
 use geryon_tracee::RemoteMemory;
 use std::mem::offset_of;
@@ -10,6 +11,26 @@ use std::ops::Range;
 pub const HEAD: Range<u64> = 0..offset_of!(Block, verified) as u64;
 /// What the thread has under way, and up to its last records.
 pub const COURSE: Range<u64> = offset_of!(Block, flight) as u64..offset_of!(Block, pending) as u64;
+
+/// The arguments of the call whose frame lies there.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn arguments(memory: &RemoteMemory, frame: u64) -> std::io::Result<[u64; 6]> {
+    const IN_ORDER: [usize; 6] = [
+        offset_of!(Frame, rdi),
+        offset_of!(Frame, rsi),
+        offset_of!(Frame, rdx),
+        offset_of!(Frame, r10),
+        offset_of!(Frame, r8),
+        offset_of!(Frame, r9),
+    ];
+    let mut args = [0; 6];
+    for (arg, offset) in args.iter_mut().zip(IN_ORDER) {
+        *arg = memory.word(frame.wrapping_add(offset as u64))?;
+    }
+    Ok(args)
+}
 
 /// A piece as it was when it was read. What has to be older or newer than something else is read apart.
 #[derive(Clone, Debug)]

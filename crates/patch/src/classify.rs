@@ -192,3 +192,41 @@ fn uses_rsp(i: &Instruction) -> bool {
         _ => i.memory_base().full_register() == Register::RSP,
     }
 }
+
+/// A call that can be moved: pushing its return address, and a jump.
+pub fn is_call(i: &Instruction) -> bool {
+    matches!(i.code(), Code::Call_rel32_64 | Code::Call_rm64)
+}
+
+/// Does what stands behind it come next?
+pub fn falls_through(i: &Instruction) -> bool {
+    use FlowControl::{Exception, IndirectBranch, Return, UnconditionalBranch};
+    let ends = matches!(
+        i.flow_control(),
+        UnconditionalBranch | IndirectBranch | Return | Exception
+    );
+    !ends && !is_call(i)
+}
+
+/// The condition's number in the opcodes of jcc.
+pub fn condition(i: &Instruction) -> u8 {
+    use iced_x86::ConditionCode::*;
+    match i.condition_code() {
+        None | o => 0,
+        no => 1,
+        b => 2,
+        ae => 3,
+        e => 4,
+        ne => 5,
+        be => 6,
+        a => 7,
+        s => 8,
+        ns => 9,
+        p => 10,
+        np => 11,
+        l => 12,
+        ge => 13,
+        le => 14,
+        g => 15,
+    }
+}

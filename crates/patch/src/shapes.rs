@@ -2,7 +2,7 @@
 //! else in the place of its sites.
 
 use crate::asm::Asm;
-use crate::classify::{Atomic, Rmw, atomic, number, site};
+use crate::classify::{Atomic, Rmw, atomic, condition, falls_through, is_call, number, site};
 use crate::descriptor::{self, Descriptor};
 use crate::{Error, RED_ZONE, SITE_WORD_OFFSET, SiteKind, Window, spin};
 use iced_x86::{
@@ -469,41 +469,5 @@ impl Shape<'_, '_> {
                 .push((self.asm.here(), behind.wrapping_add(self.ground.bias)));
             self.asm.relative(&[0xe9], there);
         }
-    }
-}
-
-fn is_call(i: &Instruction) -> bool {
-    matches!(i.code(), Code::Call_rel32_64 | Code::Call_rm64)
-}
-
-fn falls_through(i: &Instruction) -> bool {
-    use FlowControl::{Exception, IndirectBranch, Return, UnconditionalBranch};
-    let ends = matches!(
-        i.flow_control(),
-        UnconditionalBranch | IndirectBranch | Return | Exception
-    );
-    !ends && !is_call(i)
-}
-
-/// The condition's number in the opcodes of jcc.
-fn condition(i: &Instruction) -> u8 {
-    use iced_x86::ConditionCode::*;
-    match i.condition_code() {
-        None | o => 0,
-        no => 1,
-        b => 2,
-        ae => 3,
-        e => 4,
-        ne => 5,
-        be => 6,
-        a => 7,
-        s => 8,
-        ns => 9,
-        p => 10,
-        np => 11,
-        l => 12,
-        ge => 13,
-        le => 14,
-        g => 15,
     }
 }

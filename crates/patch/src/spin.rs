@@ -9,7 +9,7 @@
 //! - `pause`, and fences.
 
 use crate::SiteKind;
-use crate::classify::{Atomic, Rmw, atomic, number, site};
+use crate::classify::{Atomic, Rmw, atomic, is_call, number, site};
 use crate::descriptor::{Op, Source};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
@@ -286,19 +286,9 @@ impl Loop<'_> {
     }
 }
 
-fn is_call(i: &Instruction) -> bool {
-    matches!(
-        i.flow_control(),
-        FlowControl::Call | FlowControl::IndirectCall
-    )
-}
-
 fn stores(i: &Instruction, info: &mut InstructionInfoFactory) -> bool {
     // What a call stores nobody sees here; a push is for one.
-    if matches!(
-        i.flow_control(),
-        FlowControl::Call | FlowControl::IndirectCall
-    ) {
+    if is_call(i) {
         return false;
     }
     let used = info.info(i);
@@ -358,11 +348,7 @@ fn writes(i: &Instruction, register: Register, info: &mut InstructionInfoFactory
         Register::R14,
         Register::R15,
     ];
-    if matches!(
-        i.flow_control(),
-        FlowControl::Call | FlowControl::IndirectCall
-    ) && !KEPT.contains(&register)
-    {
+    if is_call(i) && !KEPT.contains(&register) {
         return true;
     }
     info.info(i).used_registers().iter().any(|u| {

@@ -6,14 +6,12 @@ use core::arch::global_asm;
 use geryon_abi::layout::Block;
 
 global_asm!(
+    "2:",
+    "jmp geryon_look",
     ".globl geryon_atomic",
     "geryon_atomic:", // [rsp] return, [rsp+8] descriptor, [rsp+16] address, [rsp+24] rcx
     "mov ecx, gs:[0x14]",
-    "jrcxz 2f",
-    "jmp 3f",
-    "2:",
-    "jmp geryon_look", // nothing is ordered
-    "3:",
+    "jrcxz 2b", // nothing is ordered
     "mov rcx, [rsp+24]",
     "push r15",
     "push r14",

@@ -2,7 +2,7 @@
 //! and another one does not have it yet. Nothing else may differ between threads whose states are equal.
 
 use super::Side;
-use crate::block::{HEAD, Piece};
+use crate::block::{HEAD, Piece, arguments};
 use crate::block_field;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::MAX_THREADS;
@@ -40,18 +40,7 @@ pub fn outputs(sides: [Side; 2]) -> Vec<Range<u64>> {
 }
 
 fn of_call(memory: &RemoteMemory, frame: u64, out: &mut Vec<Range<u64>>) -> anyhow::Result<()> {
-    const ARGUMENTS: [usize; 6] = [
-        offset_of!(Frame, rdi),
-        offset_of!(Frame, rsi),
-        offset_of!(Frame, rdx),
-        offset_of!(Frame, r10),
-        offset_of!(Frame, r8),
-        offset_of!(Frame, r9),
-    ];
-    let mut args = [0; 6];
-    for (arg, offset) in args.iter_mut().zip(ARGUMENTS) {
-        *arg = memory.word(frame + offset as u64)?;
-    }
+    let args = arguments(memory, frame)?;
     let Some(row) = row(memory.word(frame + offset_of!(Frame, rax) as u64)?) else {
         return Ok(());
     };

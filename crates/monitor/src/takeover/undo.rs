@@ -6,7 +6,6 @@ use super::Takeover;
 use super::flight::{Call, Legacy};
 use crate::block_field;
 use crate::segment::Segment;
-use geryon_abi::frame::Frame;
 use geryon_abi::layout::{MAX_TAKEN, Taken, block_address};
 use geryon_abi::outcome::changes;
 use geryon_abi::record::{kind, kind_of};
@@ -165,21 +164,10 @@ pub(super) fn under_way(
     slot: u32,
     call: Call,
 ) -> Result<(Taken, [u64; 6]), String> {
-    const ARGUMENTS: [usize; 6] = [
-        offset_of!(Frame, rdi),
-        offset_of!(Frame, rsi),
-        offset_of!(Frame, rdx),
-        offset_of!(Frame, r10),
-        offset_of!(Frame, r8),
-        offset_of!(Frame, r9),
-    ];
     let block = block_address(slot as usize);
     let word = |at: u64| memory.word(at).map_err(|e| e.to_string());
     let frame = word(block + block_field!(frame))?;
-    let mut args = [0; 6];
-    for (arg, offset) in args.iter_mut().zip(ARGUMENTS) {
-        *arg = word(frame.wrapping_add(offset as u64))?;
-    }
+    let args = crate::block::arguments(memory, frame).map_err(|e| e.to_string())?;
     let note = Taken {
         result: call.result,
         first: args[0],
