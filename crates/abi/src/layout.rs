@@ -30,7 +30,7 @@ mod word;
 pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use request::{Reap, Report, enclosed, failed};
-pub use segment::{FollowerLine, Header, OpenHeader, RingControl};
+pub use segment::{CoreLine, FollowerLine, Header, OpenHeader, RingControl};
 pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
 pub use word::{Word32, Word64};
 
@@ -154,8 +154,10 @@ pub struct Private {
     pub serial: u32,
     /// Cores that the replicas may use.
     pub cores: u32,
-    /// How often a wait looks without giving the core away; follows the number of threads.
-    pub spin_turns: AtomicU32,
+    /// 1: there are more threads than cores, and who looks again and again keeps others from running.
+    pub crowded: AtomicU32,
+    /// How often a wait for another replica that runs on another core looks before it sleeps.
+    pub patience: u32,
     /// Offset of the thread id word from the thread pointer; 0 when unknown.
     pub tid_offset: Word64,
     /// Forks done so far.

@@ -13,10 +13,9 @@ const FUTEX_WAIT: u64 = 0;
 const FUTEX_WAKE: u64 = 1;
 const FUTEX_PRIVATE: u64 = 128;
 
-/// Turns of spinning where every thread of every replica has a core: about two microseconds.
+/// Turns of spinning where every thread has a core: about two microseconds.
 const SPIN_TURNS: u32 = 60;
-/// The same where they share cores: spinning only keeps the partner from running. (Three replicas
-/// that write on two cores: 4 us a rendezvous, against 25 us with long spinning.)
+/// The same where they share cores: spinning only keeps others from running.
 const SPIN_TURNS_SHARED: u32 = 1;
 /// Turns that give the core to whoever else wants it, before sleeping in the kernel.
 const YIELD_TURNS: u32 = 64;
@@ -26,53 +25,101 @@ const YIELD_TURNS_LONG: u32 = 2;
 /// Choose how to wait for this number of threads in each replica.
 pub fn adapt(threads: u32) {
     let p = private();
-    let fits = threads.saturating_mul(p.replicas) <= p.cores;
-    let turns = if fits { SPIN_TURNS } else { SPIN_TURNS_SHARED };
-    p.spin_turns.store(turns, Ordering::Relaxed);
+    // (Where each replica has one, it knows who else runs on its core.)
+    let fits = threads == 1 || threads.saturating_mul(p.replicas) <= p.cores;
+    p.crowded.store(u32::from(!fits), Ordering::Relaxed);
 }
 
-/// How long one has waited already.
+/// How long one has waited already, and what is still to be tried: turns of spinning, then turns that give the
+/// core away.
 pub struct Patience {
-    turns: u32,
+    spins: u32,
     yields: u32,
 }
 
 impl Patience {
-    /// Start.
+    /// Start a wait for another thread of this replica.
     #[allow(clippy::new_without_default)] // the default is no better known by that name
     #[inline(always)]
-    pub const fn new() -> Patience {
+    pub fn new() -> Patience {
+        let spins = match is_crowded() {
+            true => SPIN_TURNS_SHARED,
+            false => SPIN_TURNS,
+        };
         Patience {
-            turns: 0,
+            spins,
             yields: YIELD_TURNS,
         }
     }
 
     /// Start a wait that will be long.
-    pub const fn long() -> Patience {
+    pub fn long() -> Patience {
         Patience {
-            turns: 0,
             yields: YIELD_TURNS_LONG,
+            ..Patience::new()
+        }
+    }
+
+    /// Start a wait for this thread in another replica.
+    ///
+    /// Who shares the core with one gives it away at once: spinning keeps that one from running. Who does not
+    /// spins for as long as a sleep costs, here and in who wakes it. To give the core away would help nobody that
+    /// is waited for: where somebody else's program runs there it gets a slice of milliseconds (a scheduler by
+    /// deadlines takes all of its slice from who yields). And to sleep sooner costs more than it saves: until the
+    /// one is awake the other has gone to sleep, too, at each rendezvous anew.
+    #[inline(always)]
+    pub fn for_replica(shares_core: bool) -> Patience {
+        if is_crowded() {
+            Patience::new()
+        } else if shares_core {
+            Patience {
+                spins: 0,
+                yields: YIELD_TURNS,
+            }
+        } else {
+            Patience {
+                spins: private().patience,
+                yields: 0,
+            }
         }
     }
 
     /// Wait a moment; true when it is time to sleep in the kernel instead.
     pub fn spend(&mut self) -> bool {
-        self.turns += 1;
-        let p = private();
-        let spin = p.spin_turns.load(Ordering::Relaxed);
-        if self.turns <= spin {
+        if self.spins > 0 {
+            self.spins -= 1;
             for _ in 0..4 {
                 spin_loop();
             }
             false
-        } else if self.turns <= spin + self.yields {
+        } else if self.yields > 0 {
+            self.yields -= 1;
             real(NR_SCHED_YIELD, [0; 6]);
             false
         } else {
             true
         }
     }
+}
+
+#[inline(always)]
+fn is_crowded() -> bool {
+    private().crowded.load(Ordering::Relaxed) != 0
+}
+
+/// The core that this thread runs on, as the kernel has left it in a segment's limit for everybody to read
+/// (vgetcpu does the same). None where it has not.
+#[inline(always)]
+pub fn core_now() -> Option<u32> {
+    const CPUNODE_SELECTOR: u32 = 0x7b;
+    const CORE_BITS: u32 = 0xfff;
+    let mut limit = u32::MAX;
+    // SAFETY: the instruction changes a register and a flag; of a segment that is none, the flag alone.
+    unsafe {
+        core::arch::asm!("lsl {0:e}, {1:e}", inout(reg) limit, in(reg) CPUNODE_SELECTOR,
+            options(nomem, nostack));
+    }
+    (limit != u32::MAX).then_some(limit & CORE_BITS)
 }
 
 /// Say in the thread's block what it waits for, for the watchdog and for reports.
@@ -153,4 +200,38 @@ pub fn wake_at(address: u64, shared: bool) {
         FUTEX_WAKE | FUTEX_PRIVATE
     };
     real(NR_FUTEX, [address, op, i32::MAX as u64, 0, 0, 0]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::core_now;
+
+    #[test]
+    fn a_thread_knows_the_core_it_is_bound_to() {
+        // SAFETY: plain calls about the calling thread, on a set of the right size.
+        let bind = |set: &libc::cpu_set_t| unsafe {
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) == 0
+        };
+        // SAFETY: all zero is an empty set, which the call then fills.
+        let allowed = unsafe {
+            let mut set: libc::cpu_set_t = core::mem::zeroed();
+            libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+            set
+        };
+        for core in 0..libc::CPU_SETSIZE as usize {
+            // SAFETY: the core's number is below the set's size.
+            if !unsafe { libc::CPU_ISSET(core, &allowed) } {
+                continue;
+            }
+            // SAFETY: as above.
+            let one = unsafe {
+                let mut set: libc::cpu_set_t = core::mem::zeroed();
+                libc::CPU_SET(core, &mut set);
+                set
+            };
+            assert!(bind(&one));
+            assert_eq!(core_now(), Some(core as u32));
+        }
+        assert!(bind(&allowed));
+    }
 }

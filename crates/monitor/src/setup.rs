@@ -2,6 +2,7 @@
 //! followers as copies of the leader.
 
 mod auxv;
+mod patience;
 pub mod receive;
 mod stack;
 mod timers;
@@ -187,10 +188,7 @@ impl Installer<'_> {
         word32(private_field!(dumpable), kept)?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
         word32(private_field!(cores), cores)?;
-        word32(
-            private_field!(spin_turns),
-            if id.replicas <= cores { 60 } else { 1 },
-        )?;
+        word32(private_field!(patience), patience::turns())?;
         self.take_identity(id)?;
         let block = block_address(0);
         m.set_word(block + block_field!(this), block)?;

@@ -10,8 +10,6 @@ pub trait Waits: Copy {
     type Patience;
     /// Not at all yet.
     fn patience(self) -> Self::Patience;
-    /// The same, where what is waited for is another thread's stretch of computation.
-    fn long_patience(self) -> Self::Patience;
     /// Wait a moment; true when it is time to sleep in the kernel instead.
     fn spend(self, patience: &mut Self::Patience) -> bool;
     /// Say what is waited for, for the watchdog and for reports (see `geryon_abi::layout::wait`).

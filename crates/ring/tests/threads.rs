@@ -37,7 +37,6 @@ struct Here<'a> {
 impl Waits for &Here<'_> {
     type Patience = ();
     fn patience(self) {}
-    fn long_patience(self) {}
     fn spend(self, _: &mut ()) -> bool {
         std::thread::yield_now();
         false

@@ -26,7 +26,14 @@ pub struct RingControl {
     pad2: [u32; 15],
     /// By replica index.
     pub followers: [FollowerLine; MAX_REPLICAS],
+    /// Where they run.
+    pub cores: CoreLine,
 }
+
+/// By replica index: one more than the core on which the thread was when it last began to wait; 0: unknown.
+/// Written only where it has changed, and never more than a hint.
+#[repr(C, align(64))]
+pub struct CoreLine(pub [AtomicU32; MAX_REPLICAS]);
 
 /// Head of the shared segment of one process group. The monitor writes it; all but `open` is
 /// read-only in the replicas, for what they find here decides where they read and write: a fault in

@@ -4,10 +4,11 @@
 use super::TAIL_EVERY;
 use crate::gate::{real, rpc};
 use crate::state::{Here, block_anew, header, is_own, leads, private};
-use crate::wait::{Patience, announce, announce_end, sleep64, wake_at};
+use crate::wait::{Patience, announce, announce_end, core_now, sleep64, wake_at};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-use geryon_abi::layout::{Header, rpc as number};
+use geryon_abi::layout::{Header, MAX_REPLICAS, rpc as number};
 use geryon_ring::Ring;
+use geryon_ring::memory::Log;
 use geryon_ring::world::{Thread, Waits};
 
 const NR_MEMBARRIER: u64 = 324;
@@ -23,17 +24,27 @@ pub fn register_barrier() {
     );
 }
 
+/// Was another replica's thread of this group on this one's core when it last waited? (Says where this one is.)
+fn shares_core(b: Here) -> bool {
+    let Some(core) = core_now() else {
+        return true;
+    };
+    let (core, me) = (core + 1, b.replica());
+    let ring = b.ring();
+    let cores = &ring.control().cores.0;
+    if cores[me].load(Ordering::Relaxed) != core {
+        cores[me].store(core, Ordering::Relaxed);
+    }
+    let others = b.group().alive.load(Ordering::Relaxed) & !(1 << me);
+    (0..MAX_REPLICAS).any(|i| others & (1 << i) != 0 && cores[i].load(Ordering::Relaxed) == core)
+}
+
 impl Waits for Here {
     type Patience = Patience;
 
     #[inline(always)]
     fn patience(self) -> Patience {
-        Patience::new()
-    }
-
-    #[inline(always)]
-    fn long_patience(self) -> Patience {
-        Patience::long()
+        Patience::for_replica(shares_core(self))
     }
 
     #[inline(always)]

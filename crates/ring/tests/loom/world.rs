@@ -203,7 +203,6 @@ impl Here {
 impl Waits for &Here {
     type Patience = ();
     fn patience(self) {}
-    fn long_patience(self) {}
     fn spend(self, _: &mut ()) -> bool {
         true
     }
