@@ -5,7 +5,7 @@ use geryon_abi::layout::{
     ABI_VERSION, Block, MAX_THREADS, PRIVATE_BASE, Private, SEGMENT_BASE, block_address, role, wait,
 };
 use geryon_abi::table::row;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
@@ -71,8 +71,17 @@ pub fn runs() -> Result<Vec<Run>> {
         }
         monitors.extend(command_of(pid).map(|program| (pid, program)));
     }
+    let all: HashSet<i32> = monitors.iter().map(|(pid, _)| *pid).collect();
+    // A monitor has children that are called as it is: those that stand in for lost leaders.
+    let stands_in = |pid: i32| {
+        !traced.contains_key(&pid)
+            && field(pid, "PPid:").is_some_and(|parent| all.contains(&parent))
+    };
     let mut out = Vec::new();
     for (monitor, program) in monitors {
+        if stands_in(monitor) {
+            continue;
+        }
         let mut processes: Vec<Process> = traced
             .get(&monitor)
             .into_iter()

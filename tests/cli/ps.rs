@@ -8,10 +8,15 @@ use std::time::{Duration, Instant};
 
 in_both_orders! {
     a_run_and_its_replicas_are_listed,
+    who_stands_in_for_a_lost_leader_is_no_run,
 }
 
 /// A run that goes on until its stdin ends; its program has begun.
 fn begun(replicas: &str) -> Child {
+    begun_with(replicas, "echo begun; read line")
+}
+
+fn begun_with(replicas: &str, script: &str) -> Child {
     let mut run = Command::new(env!("CARGO_BIN_EXE_geryon"))
         .args([
             "run",
@@ -20,7 +25,7 @@ fn begun(replicas: &str) -> Child {
             "--order",
             order().unwrap_or("serial"),
         ])
-        .args(["sh", "-c", "echo begun; read line"])
+        .args(["sh", "-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -98,6 +103,38 @@ fn a_run_and_its_replicas_are_listed() {
         OWN,
         &["is no run of Geryon's", "geryon ps"],
     );
+}
+
+/// The monitor keeps a child under the id of a lost leader; it is called as the monitor is.
+fn who_stands_in_for_a_lost_leader_is_no_run() {
+    let script = format!(
+        "echo begun; read line; : {} {}",
+        std::process::id(),
+        order().unwrap_or("serial")
+    );
+    let mut run = begun_with("2", &script);
+    let leader = |run: &Value| {
+        let group = run["groups"][0].as_array()?.clone();
+        let leads = group.iter().find(|p| p["leads"] == true)?["pid"].as_i64();
+        leads.filter(|_| group.len() == 2)
+    };
+    let first = leader(&seen(&run)).expect("somebody leads");
+    // SAFETY: sends a signal to a replica of a run that this test has started.
+    assert_eq!(unsafe { libc::kill(first as i32, libc::SIGKILL) }, 0);
+    let start = Instant::now();
+    while leader(&seen(&run)).is_none_or(|pid| pid == first) {
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
+    let of_this = |_| {
+        let outcome = geryon(&["ps", "--json"]);
+        let all: Vec<Value> = serde_json::from_str(&stdout(&outcome)).expect("JSON");
+        all.iter()
+            .filter(|r| r["program"][2] == script.as_str())
+            .count()
+    };
+    assert_eq!((0..20).map(of_this).max(), Some(1));
+    drop(run.stdin.take());
+    assert!(run.wait().expect("it ends").success());
 }
 
 #[test]
