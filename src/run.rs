@@ -22,7 +22,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=MAX_REPLICAS as i64))]
     replicas: u32,
     /// What has to be confirmed by the replicas before it happens.
-    #[arg(long, value_enum, default_value_t = VerifyFlag::Output)]
+    #[arg(long, value_enum, default_value_t = VerifyFlag::Majority)]
     verify: VerifyFlag,
     /// How the leader's thread order is repeated in the followers.
     #[arg(long, value_enum, default_value_t = OrderFlag::Auto, env = "GERYON_ORDER", hide_env = true)]
@@ -113,7 +113,10 @@ enum OrderFlag {
 /// `--verify`.
 #[derive(Clone, Copy, ValueEnum)]
 enum VerifyFlag {
-    /// Outputs are confirmed before they happen; inputs run ahead.
+    /// Outputs are confirmed before they happen: what is written or sent by more than half of the
+    /// replicas, others by all. Inputs run ahead.
+    Majority,
+    /// The same, and all confirm each.
     Output,
     /// Every call but those private to a process is a rendezvous.
     All,
@@ -206,6 +209,7 @@ pub fn main(args: Args) -> ExitCode {
         program,
         args: args.command,
         verify: match args.verify {
+            VerifyFlag::Majority => Verify::Majority,
             VerifyFlag::Output => Verify::Output,
             VerifyFlag::All => Verify::All,
             VerifyFlag::Async => Verify::Async,

@@ -142,6 +142,9 @@ pub struct Private {
     pub verify: u32,
     /// 1 once the process has had a second thread.
     pub multi: Word32,
+    /// 1 once another process may see, in what it finds in memory, how far this one is: the program has forked, or
+    /// memory is mapped that others may store to.
+    pub related: Word32,
     /// 1 while followers share the leader's descriptor table.
     pub shares_files: Word32,
     /// 1 until the injected environment has been removed again.

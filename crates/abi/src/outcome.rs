@@ -41,6 +41,28 @@ pub const fn writes(nr: u64) -> bool {
     matches!(nr, 1 | 18 | 20 | 44 | 46 | 296 | 307 | 328)
 }
 
+/// Whether an output changes a file, from which somebody may have mapped what he has not looked at yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangesFile {
+    /// It may: nothing is known of it.
+    Perhaps,
+    /// If argument 0 names one.
+    IfNamed,
+    /// It does not.
+    Never,
+}
+
+/// Does this output change a file?
+pub const fn changes_file(nr: u64) -> ChangesFile {
+    match nr {
+        // write, writev, sendfile
+        1 | 20 | 40 => ChangesFile::IfNamed,
+        // close, sendto, sendmsg, shutdown, sendmmsg
+        3 | 44 | 46 | 48 | 307 => ChangesFile::Never,
+        _ => ChangesFile::Perhaps,
+    }
+}
+
 /// Can the kernel have given this result? A flipped bit in one that says that a call was interrupted
 /// is none.
 pub const fn is_plausible(nr: u64, result: i64) -> bool {
@@ -181,6 +203,16 @@ mod tests {
         for bit in 0..64 {
             assert!(!is_plausible(0, -512 ^ 1 << bit), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn what_changes_no_file_is_an_output_to_a_descriptor() {
+        use super::{ChangesFile, changes_file};
+        use crate::row::{Class, Kind};
+        let known = |nr: &u64| changes_file(*nr) != ChangesFile::Perhaps;
+        let rows = || (0..500).filter(known).filter_map(crate::table::row);
+        assert_eq!(rows().count(), 8);
+        assert!(rows().all(|row| row.class == Class::Output && row.args[0].kind == Kind::Fd));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use geryon_abi::row::{Class, Kind, Row};
 
 pub mod copied;
 mod reading;
+mod whose;
 pub mod writing;
 
 /// Bits of a completion record's detail.
@@ -168,7 +169,7 @@ fn is_agreed(nr: u16, digest: u64) -> bool {
         return false;
     };
     if private().verify != verify::ASYNC {
-        confirmed(b, b.pos);
+        confirmed(b, b.pos, whose::at_least(nr));
     }
     is_end(b, b.pos)
         && word_at(b, start) == word(kind::BEGIN, 0, nr, 0)
@@ -227,7 +228,7 @@ fn lead(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) {
     if private().verify != verify::ASYNC {
         b.repeatable = repeat::CALL;
         point!(SignalInRendezvous);
-        confirmed(b, b.pos);
+        whose::wait(b, nr, &args);
         b.repeatable = repeat::NOTHING;
     }
     point!(RendezvousConfirmed);

@@ -58,6 +58,7 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     };
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
+    private().related.set(1);
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
     let Some(slot) = crate::thread::take_slot(frame) else {
         // No slot in the leader: the same answer everywhere.
@@ -99,6 +100,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     };
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
+    private().related.set(1);
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
     let sequence = private().forks.get();
     private().forks.set(sequence + 1);

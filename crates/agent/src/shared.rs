@@ -47,6 +47,14 @@ pub fn is_shared(flags: u64) -> bool {
     matches!(flags & TYPE, SHARED | VALIDATED)
 }
 
+/// May anybody store to the memory that this mmap, of a shared mapping, gives? (What is read from a file that is
+/// written by calls is the same for all.)
+fn may_be_stored_to(args: &[u64; 6]) -> bool {
+    const PROT_WRITE: u64 = 2;
+    const ANONYMOUS: u64 = 0x20;
+    args[2] & PROT_WRITE != 0 || args[3] & ANONYMOUS != 0
+}
+
 /// Do all replicas come together for this call, which changes what is mapped?
 pub fn is_agreed(nr: u64, args: &[u64; 6]) -> bool {
     const ANONYMOUS: u64 = 0x20;
@@ -75,6 +83,9 @@ pub fn agreed(nr: u64, args: &[u64; 6]) {
 /// All, in the section in which what is mapped is changed: a call has done that; `of_object`: it has mapped
 /// one.
 pub fn changed(nr: u64, args: &[u64; 6], result: u64, of_object: bool) {
+    if nr == NR_MMAP && is_shared(args[3]) && (of_object || may_be_stored_to(args)) {
+        private().related.set(1);
+    }
     let given_up = gives_up(nr, args);
     if let Some((start, len)) = given_up {
         RANGES.remove(start, len);

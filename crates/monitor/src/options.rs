@@ -12,7 +12,9 @@ use std::time::Duration;
 /// When an output may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
-    /// Outputs are confirmed before they happen.
+    /// Outputs are confirmed before they happen: what is written or sent by a majority, others by all.
+    Majority,
+    /// Outputs are confirmed by all before they happen.
     Output,
     /// Every logged call is a rendezvous.
     All,
@@ -22,9 +24,10 @@ pub enum Verify {
 
 impl Verify {
     /// The number in the agent's control structure.
-    pub fn code(self) -> u32 {
+    fn code(self) -> u32 {
         use geryon_abi::layout::verify;
         match self {
+            Verify::Majority => verify::MAJORITY,
             Verify::Output => verify::OUTPUT,
             Verify::All => verify::ALL,
             Verify::Async => verify::ASYNC,
@@ -182,6 +185,15 @@ pub struct Options {
 }
 
 impl Options {
+    /// `--verify` as a number. A run that is to stop when one differs stops before anything leaves that this one has
+    /// not confirmed.
+    pub fn verify_code(&self) -> u32 {
+        match (self.verify, self.on_divergence) {
+            (Verify::Majority, OnDivergence::Stop) => Verify::Output.code(),
+            (verify, _) => verify.code(),
+        }
+    }
+
     /// Words in a thread's ring: with checkpoints it holds what sleeping replicas have not read.
     pub fn ring_words(&self) -> usize {
         match self.checkpoint {

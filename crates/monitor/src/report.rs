@@ -32,6 +32,13 @@ struct Party {
     tid: Option<Pid>,
 }
 
+/// Has the leader, whose thread is at `pos`, not waited at the call that is reported?
+fn has_gone_on(report: &ReportWords, pos: u64) -> bool {
+    /// The record of a call's beginning: itself, the digest, six arguments.
+    const BEGIN_WORDS: u64 = 8;
+    record::kind_of(report.theirs[0]) == kind::BEGIN && pos > report.pos + BEGIN_WORDS
+}
+
 impl Monitor {
     /// Say something that needs saying once.
     pub(crate) fn say(&mut self, text: &str) {
@@ -91,6 +98,12 @@ impl Monitor {
             if let Some(d) = &out.first_difference {
                 let _ = writeln!(text, "geryon:   first difference: {}", d.text());
             }
+        }
+        if leader_pid
+            .and_then(|p| self.view(p, w.slot))
+            .is_some_and(|v| has_gone_on(&w, v.pos))
+        {
+            text.push_str("geryon:   (a majority has confirmed this; the leader has gone on, and its memory and stack are those of now)\n");
         }
         if let Some(v) = self.view(pid, w.slot) {
             out.last_events = last_events(&v);

@@ -83,6 +83,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         threads: HashMap::from([(pid, Thread::of(pid))]),
         early: HashSet::new(),
         next_group: 0,
+        has_forked: false,
         root: pid,
         exec_pipe: Some(pipe),
         journal,

@@ -181,7 +181,7 @@ impl Segment {
         for slot in self.touched() {
             let ring = self.ring(slot);
             if ring.head.load(Ordering::Acquire) != 0 {
-                seats::vacates(ring, replica, wake_word);
+                seats::vacates(ring, replica, wake_half);
             }
         }
         let maps = &self.header().open.file_maps[replica];
@@ -190,7 +190,7 @@ impl Segment {
     }
 }
 
-/// Wake whoever sleeps on a word of the header.
+/// Wake whoever sleeps on a word of the header, or on the flags of a ring.
 pub fn wake_half(word: &AtomicU32) {
     wake(word.as_ptr());
 }

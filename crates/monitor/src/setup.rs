@@ -47,6 +47,8 @@ pub struct Identity {
     pub shown: u32,
     /// The monitor may reach processes that are not dumpable.
     pub reaches_all: bool,
+    /// The program has had another process.
+    pub related: bool,
 }
 
 /// A process at the end of its exec, ready to have calls injected.
@@ -176,6 +178,7 @@ impl Installer<'_> {
         word32(private_field!(replicas), id.replicas)?;
         word32(private_field!(verify), id.verify)?;
         word32(private_field!(serial), u32::from(id.serial))?;
+        word32(private_field!(related), u32::from(id.related))?;
         word32(private_field!(shares_files), 1)?;
         word32(private_field!(shown_pid), id.shown)?;
         m.set_word(private_field!(tsc_mult), id.tsc_mult)?;

@@ -57,6 +57,8 @@ pub struct Monitor {
     pub early: HashSet<Pid>,
     /// The next group's name; none is used twice.
     pub next_group: GroupId,
+    /// The program has had more than one process.
+    pub has_forked: bool,
     /// The process that was launched, whose end is the run's.
     pub root: Pid,
     /// Tells why the program could not be executed; None after the first exec.

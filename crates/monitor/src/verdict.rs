@@ -125,7 +125,6 @@ impl Monitor {
             return;
         };
         let leader = g.leader;
-        let living = g.living().count();
         let Some(ballot) = self.ballot(id, &first.report) else {
             return;
         };
@@ -150,7 +149,7 @@ impl Monitor {
             _ if arbitrated && total < VOTERS => Blame::Unnamed,
             blame => blame,
         };
-        let left = if arbitrated { REPLICAS } else { living - 1 };
+        let left = if arbitrated { REPLICAS } else { total - 1 };
         let (verdict, consequence) = match blame {
             Blame::Follower(r) => (
                 format!("replica {} of {total} is outvoted", r + 1),

@@ -2,7 +2,7 @@
 
 use crate::memory::{Control, Log};
 use crate::word::Atom;
-use crate::world::{Thread, Word, at};
+use crate::world::{Thread, at};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::wait;
 use geryon_abi::point::FaultPoint;
@@ -114,7 +114,7 @@ pub fn tell_tail<T: Thread>(t: T) {
     let tail = r.control().tail(t.replica());
     tail.store(t.pos(), Ordering::SeqCst);
     t.ends_telling();
-    wake_leader(t, &r, tail);
+    wake_leader(t, &r);
 }
 
 /// Everything below the present position was verified.
@@ -130,12 +130,15 @@ pub fn acknowledge<T: Thread>(t: T) {
     ack.store(t.pos(), Ordering::SeqCst);
     t.ends_telling();
     t.passes::<{ at(FaultPoint::Acknowledged) }>();
-    wake_leader(t, &r, ack);
+    wake_leader(t, &r);
 }
 
-fn wake_leader<T: Thread>(t: T, r: &T::Ring, word: &Word<T>) {
-    if r.control().leader_sleeps().load(Ordering::SeqCst) != 0 {
-        t.wake(word);
+/// The flag goes down before the wake-up: a leader that is only just going to sleep on it does not.
+fn wake_leader<T: Thread>(t: T, r: &T::Ring) {
+    let sleeps = r.control().leader_sleeps();
+    if sleeps.load(Ordering::SeqCst) != 0 {
+        sleeps.store(0, Ordering::SeqCst);
+        t.wake_flagged(sleeps);
     }
 }
 

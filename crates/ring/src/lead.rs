@@ -1,12 +1,12 @@
 //! The leader's side of the log: append, publish, wait for room and for confirmations.
 
 use crate::memory::{Control, Group, Log};
-use crate::roll::{are_all, followers, readers, sleepers};
+use crate::roll::{self, By, are_all, followers, readers, sleepers};
 use crate::word::Atom;
-use crate::world::{Thread, Word, at};
+use crate::world::{Thread, at};
 use core::hint::black_box;
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{MAX_REPLICAS, outdated, wait};
+use geryon_abi::layout::{outdated, wait};
 use geryon_abi::point::FaultPoint;
 
 /// Append one word.
@@ -130,7 +130,10 @@ fn make_room<T: Thread>(t: T, words: u64) {
         }
         t.announce(wait::ROOM, low, t.pos());
         if t.spend(&mut patience) {
-            sleep_on_followers(t, &r, mask & !sleepers, low, |i| r.control().tail(i));
+            sleep_until_told(t, &r, || {
+                let sleepers = roll::sleepers(t);
+                r.lowest_tail((readers(t) | sleepers) & !sleepers) != low
+            });
         }
     }
     t.announce_end();
@@ -155,23 +158,18 @@ pub fn is_end<T: Thread>(t: T, pos: u64) -> bool {
     t.ring().head() == pos
 }
 
-/// Wait until every living follower has verified everything below `pos`.
-pub fn confirmed<T: Thread>(t: T, pos: u64) {
+/// Wait until so many of the living followers have verified everything below `pos`.
+pub fn confirmed<T: Thread>(t: T, pos: u64, by: By) {
     let r = t.ring();
     let mut patience = t.patience();
     let mut waited = false;
-    loop {
-        let mask = followers(t);
-        let low = r.lowest_ack(mask);
-        if low >= pos {
-            break;
-        }
+    while !is_confirmed(t, &r, pos, by) {
         if !waited {
-            t.announce(wait::CONFIRM, low, pos);
+            t.announce(wait::CONFIRM, r.lowest_ack(followers(t)), pos);
             waited = true;
         }
         if t.spend(&mut patience) {
-            sleep_on_followers(t, &r, mask, low, |i| r.control().ack(i));
+            sleep_until_told(t, &r, || is_confirmed(t, &r, pos, by));
         }
     }
     if waited {
@@ -179,31 +177,22 @@ pub fn confirmed<T: Thread>(t: T, pos: u64) {
     }
 }
 
-fn sleep_on_followers<'a, T: Thread>(
-    t: T,
-    r: &'a T::Ring,
-    mask: u32,
-    low: u64,
-    word: impl Fn(usize) -> &'a Word<T>,
-) {
-    for i in 0..MAX_REPLICAS {
-        if mask & (1 << i) != 0 && word(i).load(Ordering::Acquire) == low {
-            let sleeps = r.control().leader_sleeps();
-            sleeps.store(1, Ordering::SeqCst);
-            t.passes::<{ at(FaultPoint::LeaderSleepy) }>();
-            t.fence();
-            let w = word(i);
-            let g = t.group();
-            let takes_part =
-                (g.alive().load(Ordering::SeqCst) | g.joining().load(Ordering::SeqCst)) & (1 << i)
-                    != 0;
-            if w.load(Ordering::SeqCst) == low && takes_part {
-                t.sleep(w, low);
-            }
-            sleeps.store(0, Ordering::SeqCst);
-            return;
-        }
+#[inline(always)]
+fn is_confirmed<T: Thread>(t: T, r: &T::Ring, pos: u64, by: By) -> bool {
+    let mask = followers(t);
+    by.is_enough(mask.count_ones(), r.late(mask, pos))
+}
+
+/// Sleep until a follower says something, unless `is_over`: nobody says anything any more that matters.
+fn sleep_until_told<T: Thread>(t: T, r: &T::Ring, is_over: impl Fn() -> bool) {
+    let sleeps = r.control().leader_sleeps();
+    sleeps.store(1, Ordering::SeqCst);
+    t.passes::<{ at(FaultPoint::LeaderSleepy) }>();
+    t.fence();
+    if !is_over() {
+        t.sleep_flagged(sleeps);
     }
+    sleeps.store(0, Ordering::SeqCst);
 }
 
 /// New leader: complete a record that the former one has begun: what is there already stays.

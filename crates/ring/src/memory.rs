@@ -48,7 +48,7 @@ pub trait Control {
     fn head(&self) -> &Self::Word;
     /// Mask of the followers that sleep on `head`.
     fn follower_sleeps(&self) -> &Self::Flags;
-    /// Not 0 while the leader sleeps on a follower's line.
+    /// Not 0 while the leader sleeps on this word, until a follower has written to its line.
     fn leader_sleeps(&self) -> &Self::Flags;
     /// How far a follower has read.
     fn tail(&self, replica: usize) -> &Self::Word;
@@ -129,6 +129,15 @@ pub trait Log: Copy {
     /// Leader: the lowest tail of the followers in `mask`; `u64::MAX` when there is none.
     fn lowest_tail(&self, mask: u32) -> u64 {
         lowest(mask, |i| self.control().tail(i).load(Ordering::Acquire))
+    }
+
+    /// Leader: how many of the followers in `mask` have not verified everything below `pos`.
+    #[inline(always)]
+    fn late(&self, mask: u32, pos: u64) -> u32 {
+        let is_late = |i: &usize| {
+            mask & (1 << i) != 0 && self.control().ack(*i).load(Ordering::Acquire) < pos
+        };
+        (0..MAX_REPLICAS).filter(is_late).count() as u32
     }
 
     /// Leader: the lowest ack of the followers in `mask`; `u64::MAX` when there is none.

@@ -28,3 +28,41 @@ pub fn are_all<T: Thread>(t: T, mask: u32) -> bool {
 pub fn sleepers<T: Thread>(t: T) -> u32 {
     t.group().sleeping().load(Ordering::Acquire)
 }
+
+/// Whose confirmation is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Every living follower's.
+    All,
+    /// That of so many that they and the leader are more than half of the living replicas: of three, one
+    /// follower's.
+    Majority,
+}
+
+impl By {
+    /// Is it confirmed when `late` of so many followers have not come there?
+    #[inline(always)]
+    pub const fn is_enough(self, followers: u32, late: u32) -> bool {
+        match self {
+            By::All => late == 0,
+            By::Majority => late <= followers / 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::By;
+
+    #[test]
+    fn a_majority_is_more_than_half() {
+        for followers in 0..16 {
+            for late in 0..=followers {
+                let agreed = 1 + followers - late;
+                let is_majority = 2 * agreed > 1 + followers;
+                assert_eq!(By::Majority.is_enough(followers, late), is_majority);
+                assert_eq!(By::All.is_enough(followers, late), late == 0);
+            }
+        }
+    }
+}

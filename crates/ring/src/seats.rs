@@ -53,12 +53,14 @@ pub fn goes<G: Group>(group: &G, replica: usize) {
     group.alive().fetch_and(!(1 << replica), Ordering::SeqCst);
 }
 
-/// Its words in this ring change, so that a leader which is just going to sleep on one of them wakes up.
-pub fn vacates<C: Control>(ring: &C, replica: usize, wake: impl Fn(&C::Word)) {
+/// Its words in this ring change, and a leader which is just going to sleep until it writes there looks again.
+pub fn vacates<C: Control>(ring: &C, replica: usize, wake: impl Fn(&C::Flags)) {
     ring.follower_sleeps()
         .fetch_and(!(1 << replica), Ordering::SeqCst);
     for word in [ring.ack(replica), ring.tail(replica)] {
         word.store(u64::MAX, Ordering::SeqCst);
-        wake(word);
     }
+    let sleeps = ring.leader_sleeps();
+    sleeps.store(0, Ordering::SeqCst);
+    wake(sleeps);
 }

@@ -31,6 +31,8 @@ pub const fn at(point: FaultPoint) -> u32 {
 
 /// A position of a thread's ring.
 pub type Word<T> = <<<T as Thread>::Ring as Log>::Control as Control>::Word;
+/// Its ring's flags.
+pub type Flags<T> = <<<T as Thread>::Ring as Log>::Control as Control>::Flags;
 
 /// A thread of a replica, with its place in its ring. A handle: what it names may change while a function
 /// holds it (a handler runs, the monitor writes).
@@ -76,6 +78,10 @@ pub trait Thread: Waits {
     fn sleep(self, word: &Word<Self>, seen: u64);
     /// Wake all that sleep on it, in all replicas.
     fn wake(self, word: &Word<Self>);
+    /// Sleep while the flags are 1; wake-ups without cause happen.
+    fn sleep_flagged(self, flags: &Flags<Self>);
+    /// Wake who sleeps on them, in all replicas.
+    fn wake_flagged(self, flags: &Flags<Self>);
     /// A barrier on all cores that run a leader, issued by who is about to sleep.
     fn heavy_barrier(self);
     /// What the leader has in the place of a fence, since [`Thread::heavy_barrier`] makes it one where it

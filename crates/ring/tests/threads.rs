@@ -5,6 +5,7 @@ use geryon_abi::layout::{Header, RingControl, promotion};
 use geryon_ring::Ring;
 use geryon_ring::follow::{acknowledge, get_torn, get_words_torn};
 use geryon_ring::lead::{append, confirmed, publish, put, put_words};
+use geryon_ring::roll::By;
 use geryon_ring::succeed::{Heir, promoted};
 use geryon_ring::world::{Thread, Waits};
 use std::cell::Cell;
@@ -90,6 +91,8 @@ impl<'a> Thread for &'a Here<'a> {
     fn ends_telling(self) {}
     fn sleep(self, _: &AtomicU64, _: u64) {}
     fn wake(self, _: &AtomicU64) {}
+    fn sleep_flagged(self, _: &AtomicU32) {}
+    fn wake_flagged(self, _: &AtomicU32) {}
     fn heavy_barrier(self) {}
     fn light_barrier(self) {}
     fn promoted(self) -> bool {
@@ -152,7 +155,11 @@ fn two_followers_read_records_and_blocks() {
                 put(&t, round);
             }
             publish(&t);
-            confirmed(&t, t.pos.get());
+            let by = match round % 3 {
+                0 => By::Majority,
+                _ => By::All,
+            };
+            confirmed(&t, t.pos.get(), by);
             let block = [round; 21];
             // SAFETY: an own array of so many words.
             unsafe { put_words(&t, block.as_ptr().cast(), 21) };

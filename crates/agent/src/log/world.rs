@@ -4,8 +4,8 @@
 use super::TAIL_EVERY;
 use crate::gate::{real, rpc};
 use crate::state::{Here, block_anew, header, is_own, leads, private};
-use crate::wait::{Patience, announce, announce_end, core_now, sleep64, wake_at};
-use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+use crate::wait::{Patience, announce, announce_end, core_now, sleep32, sleep64, wake_at};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 use geryon_abi::layout::{Header, MAX_REPLICAS, rpc as number};
 use geryon_ring::Ring;
 use geryon_ring::memory::Log;
@@ -159,6 +159,16 @@ impl Thread for Here {
     #[inline(always)]
     fn wake(self, word: &AtomicU64) {
         wake_at(word as *const AtomicU64 as u64, true);
+    }
+
+    #[inline(always)]
+    fn sleep_flagged(self, flags: &AtomicU32) {
+        sleep32(flags, 1, true);
+    }
+
+    #[inline(always)]
+    fn wake_flagged(self, flags: &AtomicU32) {
+        wake_at(flags.as_ptr() as u64, true);
     }
 
     #[inline(always)]

@@ -23,6 +23,7 @@ impl Monitor {
         let mut stays = false;
         let mut common = false;
         if is_process {
+            self.has_forked = true;
             self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
             // The agent's fork says which one it is.

@@ -114,10 +114,11 @@ impl Monitor {
             replicas: self.options.replicas,
             leader: leader as u32,
             serial: self.options.order.is_serial(self.options.replicas),
-            verify: self.options.verify.code(),
+            verify: self.options.verify_code(),
             tsc_mult: self.tsc_mult,
             shown: shown as u32,
             reaches_all: self.reaches_all,
+            related: self.has_forked,
         }
     }
 

@@ -4,7 +4,7 @@
 use super::{Monitor, View};
 use crate::cores::CoreSet;
 use crate::journal::Event;
-use crate::segment::wake_word;
+use crate::segment::wake_half;
 use crate::state::{End, GroupId};
 use geryon_abi::layout::wait;
 use geryon_tracee::Pid;
@@ -83,8 +83,10 @@ impl Monitor {
             let line = &g.segment.ring(v.slot as usize).followers[replica];
             for (word, so) in [(&line.tail, v.pos), (&line.ack, v.verified)] {
                 word.store(so, Ordering::SeqCst);
-                wake_word(word);
             }
+            let sleeps = &g.segment.ring(v.slot as usize).leader_sleeps;
+            sleeps.store(0, Ordering::SeqCst);
+            wake_half(sleeps);
             let why = format!(
                 "the line of replica {} in the log was damaged, and is put right",
                 replica + 1
@@ -107,7 +109,7 @@ impl Monitor {
         *times >= HOPELESS
     }
 
-    /// Does a thread of the leader wait for a confirmation that all have given whom it waits for?
+    /// Does a thread of the leader wait for a confirmation that it has, from all whom it may wait for?
     pub(super) fn is_confirmed(&self, id: GroupId, leader: &[View]) -> bool {
         let Some(g) = self.groups.get(&id) else {
             return false;
@@ -118,6 +120,7 @@ impl Monitor {
             let ack = |r: usize| ring.followers[r].ack.load(Ordering::SeqCst);
             // One that takes part may be yet to be born.
             let alive = g.segment.header().alive.load(Ordering::SeqCst);
+            // (Where a majority is enough it may wait for others than those that are late.)
             (0..g.members.len())
                 .filter(|r| *r != g.leader && alive & (1 << *r) != 0)
                 .all(|r| ack(r) >= awaited)

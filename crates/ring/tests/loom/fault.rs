@@ -32,8 +32,8 @@ pub enum Fault {
     AckUnordered,
     /// The leader sleeps without raising its flag in the total order.
     LeaderSleepsUnordered,
-    /// The monitor wakes the leader without changing the words that the leader sleeps on.
-    DropLeavesWords,
+    /// The leader is woken, and the flag that it sleeps on stays up.
+    FlagLeft,
     /// A copy joins before its tails are set.
     JoinsWithoutTail,
     /// Its source goes on before it has its seat.

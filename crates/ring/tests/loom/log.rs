@@ -6,7 +6,11 @@ use crate::world::{Here, Shared};
 use crate::{PREEMPTIONS, explore};
 use geryon_ring::follow::{acknowledge, comes, get_torn, get_words_torn, look};
 use geryon_ring::lead::{append, confirmed, publish, put, put_words};
+use geryon_ring::memory::Control;
+use geryon_ring::roll::By;
+use geryon_ring::word::Atom;
 use geryon_ring::world::Thread;
+use loom::sync::atomic::Ordering;
 use loom::thread;
 
 fn get(t: &Here) -> u64 {
@@ -55,7 +59,7 @@ fn rendezvous(followers: usize, rounds: u64, preemptions: usize, fault: Fault) {
         for round in 0..rounds {
             append(&leader, [round]);
             publish(&leader);
-            confirmed(&leader, (&leader).pos());
+            confirmed(&leader, (&leader).pos(), By::All);
             for line in &shared.lines[1..=followers] {
                 // The next round's write may come only after the next word was published.
                 // SAFETY: loom reports a write that is not ordered with this read.
@@ -262,6 +266,47 @@ fn what_is_confirmed_was_verified_by_both() {
     rendezvous(2, 1, PREEMPTIONS, Fault::None);
 }
 
+/// The leader goes on when one of two followers has verified its word. The other one may never come.
+fn majority(comes: bool, fault: Fault) {
+    explore(2, move || {
+        let shared = Shared::new(2, fault);
+        let readers: Vec<_> = (1..=if comes { 2 } else { 1 })
+            .map(|i| {
+                let follower = shared.follower(i);
+                thread::spawn(move || {
+                    assert_eq!(get(&follower), 0);
+                    // SAFETY: loom reports a read that is not ordered with this write.
+                    follower.line().verified.with_mut(|v| unsafe { *v = 1 });
+                    acknowledge(&follower);
+                })
+            })
+            .collect();
+        let leader = shared.leader();
+        append(&leader, [0]);
+        publish(&leader);
+        confirmed(&leader, 1, By::Majority);
+        let acked = |i: &usize| shared.ack(*i).load(Ordering::Acquire) >= 1;
+        let first = [1, 2].into_iter().find(acked).expect("one has confirmed");
+        // SAFETY: loom reports a write that is not ordered with this read.
+        let verified = shared.lines[first].verified.with(|v| unsafe { *v });
+        assert_eq!(verified, 1);
+        leader.ends();
+        readers.into_iter().for_each(|r| r.join().unwrap());
+    });
+}
+
+#[test]
+fn of_three_replicas_two_are_enough() {
+    majority(true, Fault::None);
+    majority(false, Fault::None);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_flag_that_an_acknowledgement_leaves_up_is_noticed() {
+    rendezvous(1, 1, PREEMPTIONS, Fault::FlagLeft);
+}
+
 #[test]
 #[should_panic(expected = "deadlock")]
 fn an_unordered_acknowledgement_is_noticed() {
@@ -290,7 +335,7 @@ fn an_acknowledgement_that_comes_too_early_is_noticed() {
         let leader = shared.leader();
         append(&leader, [0]);
         publish(&leader);
-        confirmed(&leader, 1);
+        confirmed(&leader, 1, By::All);
         // SAFETY: loom reports a write that is not ordered with this read.
         shared.lines[1].verified.with(|v| unsafe { *v });
         leader.ends();

@@ -1,12 +1,12 @@
 //! Replicas that go and replicas that come while the leader runs.
 
 use crate::fault::Fault;
-use crate::word::Word64;
+use crate::word::Word32;
 use crate::world::{Here, Shared};
 use crate::{PREEMPTIONS, explore};
 use geryon_ring::follow::{acknowledge, get_torn};
 use geryon_ring::lead::{confirmed, publish, put};
-use geryon_ring::roll::{are_all, readers};
+use geryon_ring::roll::{By, are_all, readers};
 use geryon_ring::seats;
 use geryon_ring::world::Thread;
 use loom::thread;
@@ -27,7 +27,7 @@ fn dropping(wait: fn(&Here), fault: Fault) {
 fn for_confirmation(leader: &Here) {
     put(leader, 0);
     publish(leader);
-    confirmed(leader, 1);
+    confirmed(leader, 1, By::All);
 }
 
 fn for_room(leader: &Here) {
@@ -42,14 +42,14 @@ fn nobody_waits_for_a_dropped_replica() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_drop_that_leaves_the_words_is_noticed_by_confirmation() {
-    dropping(for_confirmation, Fault::DropLeavesWords);
+fn a_drop_that_leaves_the_flag_is_noticed_by_confirmation() {
+    dropping(for_confirmation, Fault::FlagLeft);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_drop_that_leaves_the_words_is_noticed_by_room() {
-    dropping(for_room, Fault::DropLeavesWords);
+fn a_drop_that_leaves_the_flag_is_noticed_by_room() {
+    dropping(for_room, Fault::FlagLeft);
 }
 
 /// A copy of the follower is made where that stands, at the beginning, and joins; the follower reads on as
@@ -58,7 +58,7 @@ fn joining(words: u64, preemptions: usize, fault: Fault) {
     explore(preemptions, move || {
         let shared = Shared::new(1, fault);
         // The seat's former owner was dropped.
-        seats::vacates(&*shared, 2, Word64::wake);
+        seats::vacates(&*shared, 2, Word32::wake);
         let (monitor, source) = (shared.clone(), shared.follower(1));
         let monitor = thread::spawn(move || {
             let copy = Here::new(&monitor, 2, (&source).pos(), (&source).pos());
@@ -187,7 +187,7 @@ fn nobody_waits_for_a_copy_that_does_not_come() {
             seats::takes(&*monitor, 1, false);
             seats::leaves(&*monitor, 1);
             seats::goes(&*monitor, 1);
-            seats::vacates(&*monitor, 1, Word64::wake);
+            seats::vacates(&*monitor, 1, Word32::wake);
         });
         let leader = shared.leader();
         for_room(&leader);

@@ -120,7 +120,7 @@ macro_rules! word {
 
             fn store(&self, value: $value, order: Ordering) {
                 self.cores.step();
-                if self.fault == Fault::DropLeavesWords && value == $value::MAX {
+                if self.fault == Fault::FlagLeft && self.name == Name::LeaderSleeps && value == 0 {
                     return;
                 }
                 if self.name == Name::Head {

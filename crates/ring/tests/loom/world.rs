@@ -85,7 +85,7 @@ impl Shared {
     /// The monitor's `Segment::drop_replica`.
     pub fn drop_replica(&self, replica: usize) {
         seats::goes(self, replica);
-        seats::vacates(self, replica, Word64::wake);
+        seats::vacates(self, replica, Word32::wake);
     }
 }
 
@@ -268,6 +268,14 @@ impl<'a> Thread for &'a Here {
         if !(is_head && self.shared.fault == Fault::NoWake) {
             word.wake();
         }
+    }
+
+    fn sleep_flagged(self, flags: &Word32) {
+        flags.sleep(1);
+    }
+
+    fn wake_flagged(self, flags: &Word32) {
+        flags.wake();
     }
 
     fn heavy_barrier(self) {

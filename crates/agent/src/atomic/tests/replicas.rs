@@ -18,6 +18,7 @@ use geryon_abi::layout::{
     BLOCK_BYTES, BLOCKS_BASE, Header, MAX_REPLICAS, MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES,
     Private, RING_WORDS, SEGMENT_BASE, role, segment_bytes,
 };
+use geryon_ring::roll::By;
 use std::boxed::Box;
 use std::string::{String, ToString};
 use std::sync::{Mutex, MutexGuard};
@@ -466,7 +467,7 @@ pub(super) fn meet(value: u64) {
     if leads() {
         put(b, value);
         publish(b);
-        confirmed(b, b.pos);
+        confirmed(b, b.pos, By::All);
     } else {
         assert_eq!(get(b), value, "a follower's thread has seen something else");
         acknowledge(b);
