@@ -45,6 +45,8 @@ enum Command {
     Ps(ps::Args),
     /// Show runs as they go on: what their threads do, how much they log, how far followers are behind.
     Top(ps::top::Args),
+    /// Print what `ps` and `top` show in the text format of Prometheus, for its node exporter to collect.
+    Metrics,
     /// Tell what would be rewritten in programs and libraries: system calls, atomic instructions, places that wait.
     Scan(scan::Args),
     /// Tell whether this machine allows what Geryon needs.
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         }
         Command::Ps(args) => ps::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Top(args) => ps::top::main(&args).map(|()| ExitCode::SUCCESS),
+        Command::Metrics => ps::metrics::main().map(|()| ExitCode::SUCCESS),
         Command::Scan(args) => scan::main(&args),
         Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),
         Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),

@@ -1,10 +1,12 @@
 //! `geryon ps`: the runs on this machine, their replicas and threads. All of it is read from outside, from /proc and
 //! from the replicas' memory: a run knows nothing of it, and it costs the run nothing.
 
+pub mod metrics;
 mod seen;
 pub mod top;
 
 use anyhow::{Result, bail};
+use geryon_monitor::Totals;
 use seen::{Process, Run, Thread, runs};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -94,6 +96,9 @@ fn table(runs: &[Run], threads: bool) -> String {
             groups(run).len(),
             shown(&run.program.join(" "))
         );
+        if let Some(happened) = happened(run) {
+            let _ = writeln!(text, "{:>8} {happened}", "");
+        }
         for group in groups(run) {
             let _ = writeln!(text, "{:>8} {}", "", line(&group));
             for t in group
@@ -110,6 +115,11 @@ fn table(runs: &[Run], threads: bool) -> String {
         }
     }
     text
+}
+
+/// What has gone wrong so far, and what came of it.
+fn happened(run: &Run) -> Option<String> {
+    (run.totals != Totals::default()).then(|| run.totals.to_string())
 }
 
 fn order(p: &Process) -> &'static str {
@@ -189,6 +199,7 @@ fn object(run: &Run) -> Value {
         "program": run.program,
         "replicas": run.processes.first().map(|p| p.replicas),
         "order": run.processes.first().map(order),
+        "totals": run.totals,
         "groups": groups(run).iter().map(group).collect::<Vec<_>>(),
     })
 }

@@ -5,6 +5,7 @@ use geryon_abi::layout::{
     ABI_VERSION, Block, MAX_THREADS, PRIVATE_BASE, Private, SEGMENT_BASE, block_address, role, wait,
 };
 use geryon_abi::table::row;
+use geryon_monitor::{Totals, totals_of};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::mem::offset_of;
@@ -21,6 +22,8 @@ pub struct Run {
     pub program: Vec<String>,
     /// Those of all replicas.
     pub processes: Vec<Process>,
+    /// What has happened to them.
+    pub totals: Totals,
 }
 
 /// A process of a replica.
@@ -94,6 +97,7 @@ pub fn runs() -> Result<Vec<Run>> {
             seconds: age(monitor).unwrap_or(0),
             program,
             processes,
+            totals: totals_of(monitor).unwrap_or_default(),
         });
     }
     out.sort_by_key(|r| (std::cmp::Reverse(r.seconds), r.monitor));

@@ -1,7 +1,7 @@
 //! `geryon top`: the same as `geryon ps`, again and again, with what happens in a second.
 
 use super::seen::{Process, Run};
-use super::{behind, groups, order, shown, those, time};
+use super::{behind, groups, happened, order, shown, those, time};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -101,6 +101,9 @@ fn screen(runs: &[Run], before: &Work, seconds: f64) -> String {
             first.map_or("-", order),
             shown(&run.program.join(" "))
         );
+        if let Some(happened) = happened(run) {
+            let _ = writeln!(text, "  {happened}");
+        }
         let _ = writeln!(
             text,
             "  {:15} {:>8} {:>8} {:>10} {:>8} {:>7}  THREADS OF THE LEADER",
@@ -143,6 +146,7 @@ fn line(group: &[&Process], before: &Work, seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use geryon_monitor::Totals;
 
     #[test]
     fn what_was_logged_in_a_second() {
@@ -154,6 +158,7 @@ mod tests {
                 Process::made_up(0, true, words),
                 Process::made_up(1, false, words - 10),
             ],
+            totals: Totals::default(),
         };
         let before = Work::of(&[run(1000)]);
         let text = screen(&[run(1500)], &before, 0.5);

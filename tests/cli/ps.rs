@@ -1,8 +1,8 @@
 //! `geryon ps` and `geryon top`.
 
 use crate::command::{OWN, USAGE, geryon, in_both_orders, order, says, stdout};
-use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -105,6 +105,30 @@ fn a_run_and_its_replicas_are_listed() {
     );
 }
 
+/// Two of a run's metrics, as the parser of Prometheus's own client library has them.
+fn scraped(run: &Child) -> String {
+    const PARSE: &str = "\
+import sys
+from prometheus_client.parser import text_string_to_metric_families as families
+samples = [s for f in families(sys.stdin.read()) for s in f.samples if s.labels['run'] == sys.argv[1]]
+wanted = ('geryon_replicas', 'geryon_promotions_total')
+print(sorted((s.name, s.value) for s in samples if s.name in wanted))
+";
+    let mut parser = Command::new("/usr/bin/python3")
+        .args(["-c", PARSE, &run.id().to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3, see tests/packages.txt");
+    let text = stdout(&geryon(&["metrics"]));
+    let mut to = parser.stdin.take().expect("piped");
+    to.write_all(text.as_bytes()).expect("it reads");
+    drop(to);
+    let outcome = parser.wait_with_output().expect("it ends");
+    assert!(outcome.status.success(), "{text}");
+    String::from_utf8(outcome.stdout).expect("text")
+}
+
 /// The monitor keeps a child under the id of a lost leader; it is called as the monitor is.
 fn who_stands_in_for_a_lost_leader_is_no_run() {
     let script = format!(
@@ -133,6 +157,18 @@ fn who_stands_in_for_a_lost_leader_is_no_run() {
             .count()
     };
     assert_eq!((0..20).map(of_this).max(), Some(1));
+    let totals = seen(&run)["totals"].clone();
+    assert_eq!(
+        (&totals["promotions"], &totals["replaced"]),
+        (&json!(1), &json!(1))
+    );
+    let text = stdout(&geryon(&["ps", &run.id().to_string()]));
+    assert!(
+        text.contains("1 fault seen, 1 replica replaced, 1 promotion"),
+        "{text}"
+    );
+    let counted = "[('geryon_promotions_total', 1.0), ('geryon_replicas', 2.0)]\n";
+    assert_eq!(scraped(&run), counted);
     drop(run.stdin.take());
     assert!(run.wait().expect("it ends").success());
 }

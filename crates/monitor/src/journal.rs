@@ -1,12 +1,16 @@
 //! The journal of a run (`--journal`): one JSON object a line, written when it happens. And the
 //! counts of what happened, for the last line on stderr.
 
+mod board;
+
 use crate::cores::CoreSet;
 use crate::options::Outcome;
 use anyhow::{Context, Result};
+use board::Board;
+pub use board::totals_of;
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::points;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
@@ -176,7 +180,7 @@ pub enum Event {
 }
 
 /// What happened in a run, in numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Verdicts against replicas.
     pub faults: u32,
@@ -194,7 +198,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn count(&mut self, event: &Event) {
+    /// True when it counts.
+    fn count(&mut self, event: &Event) -> bool {
         match event {
             Event::FaultSeen { .. } => self.faults += 1,
             Event::Replaced { .. } => self.replaced += 1,
@@ -204,8 +209,9 @@ impl Totals {
                 self.promotions += 1;
                 self.lost_us += total_us;
             }
-            _ => {}
+            _ => return false,
         }
+        true
     }
 }
 
@@ -242,6 +248,7 @@ pub struct Journal {
     file: Option<(File, PathBuf)>,
     start: Option<Instant>,
     totals: Totals,
+    board: Board,
     events: u64,
 }
 
@@ -283,7 +290,9 @@ impl Journal {
 
     /// Write a line, at once.
     pub fn tell(&mut self, event: &Event) {
-        self.totals.count(event);
+        if self.totals.count(event) {
+            self.board.show(&self.totals);
+        }
         let t_us = self.elapsed().map_or(0, |t| t.as_micros() as u64);
         let Some((file, path)) = &mut self.file else {
             return;

@@ -32,6 +32,7 @@ mod verdict;
 mod watch;
 
 pub use inject::Watched;
+pub use journal::{Totals, totals_of};
 pub use options::{Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify};
 pub use recover::can_populate;
 pub use run::run;
