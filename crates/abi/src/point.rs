@@ -134,9 +134,9 @@ points! {
     SignalQueued = "signal-queued", Deed::Dies;
     /// Leader: a flag says that it sleeps until a follower gets on, and it does not yet.
     LeaderSleepy = "leader-sleepy", Deed::Dies;
-    /// Leader: a record is written, and not published; follower: a record is read, or done; a forked child
-    /// knows its group, and follows it not yet. Others go on beside the one that sleeps there: what two cores
-    /// hide becomes likely. Nothing must come of it.
+    /// Leader: a record is written, and not published; follower: a record is read, or done; a process is about
+    /// to be forked; a forked child is about to ask for its group, or knows it and follows it not yet. Others
+    /// go on beside the one that sleeps there: what two cores hide becomes likely. Nothing must come of it.
     RecordDelayed = "record-delayed", Deed::Delays;
 
     /// Follower: it is about to write to its line of the control page (`publishing` is set).

@@ -104,6 +104,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
     let sequence = private().forks.get();
     private().forks.set(sequence + 1);
+    crate::log::delay();
     let keep = kept(flags, executes);
     if executes {
         call::take_off(block(), row.nr, CONFIRMED);
@@ -276,6 +277,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     // that one of them closes.
     block().publishing.store(1, Ordering::SeqCst);
     point!(ChildNew);
+    crate::log::delay();
     let passage = Passage::open();
     // The monitor looks whether its parent had descriptors of its own.
     let followed = !leads();

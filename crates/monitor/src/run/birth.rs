@@ -289,14 +289,13 @@ impl Monitor {
         }
     }
 
-    /// The group has a leader: those that have waited for it go on.
+    /// If the group has a leader, those that have waited for it go on.
     pub(crate) fn answer_early(&mut self, id: GroupId) {
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
         let leader = g.leader_pid();
-        let early = std::mem::take(&mut g.early);
-        for pid in early {
+        for pid in g.take_early() {
             let tracee = Stopped(pid);
             // One that was killed meanwhile reports its end.
             let Ok(mut regs) = tracee.regs() else {

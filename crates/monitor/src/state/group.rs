@@ -112,6 +112,15 @@ impl Group {
         self.members[self.leader].pid
     }
 
+    /// Those that have come before its leader, once that is there. As long as nobody leads each of them may have
+    /// to: who is to lead in a lost leader's place may be lost before its process is born.
+    pub fn take_early(&mut self) -> Vec<Pid> {
+        match self.leader_pid() {
+            Some(_) => std::mem::take(&mut self.early),
+            None => Vec::new(),
+        }
+    }
+
     /// The living members: replica and process.
     pub fn living(&self) -> impl Iterator<Item = (usize, Pid)> {
         self.members
