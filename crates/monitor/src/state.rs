@@ -1,5 +1,6 @@
 //! What the monitor knows: itself, the replicas, their groups, processes and threads.
 
+mod births;
 mod group;
 mod process;
 

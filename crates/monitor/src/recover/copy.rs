@@ -77,6 +77,7 @@ impl Monitor {
     ) -> Result<std::result::Result<Forked, Attempt>> {
         let replica = seat.replica;
         self.dies_at(FaultPoint::SourceHalted, pid);
+        self.inherit_births(id, seat, source);
         self.memory(pid)?;
         let memory = self.processes[&pid].memory.as_ref();
         let memory = memory.context("its source's memory")?;
@@ -127,6 +128,13 @@ impl Monitor {
             places,
             asleep,
         }))
+    }
+
+    /// The copy does not make again what its source has forked.
+    fn inherit_births(&mut self, id: GroupId, seat: Seat, source: usize) {
+        if let Some(g) = self.groups.get_mut(&id) {
+            g.births[seat.replica] = g.births[source].clone();
+        }
     }
 
     /// The copy comes to its first stop, and its memory can be got at.

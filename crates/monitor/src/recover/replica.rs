@@ -2,8 +2,7 @@
 
 use super::Attempt;
 use super::copy::shares_memory;
-use crate::private_field;
-use crate::state::{GroupId, Monitor, Process};
+use crate::state::{Group, GroupId, Monitor, Process};
 use anyhow::Result;
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::Pid;
@@ -248,18 +247,24 @@ impl Monitor {
         }
     }
 
-    /// Was the replica's parent process copied before it forked this one?
-    pub(super) fn is_yet_to_be_born(&mut self, id: GroupId, replica: usize) -> bool {
-        let parent = self.groups.values().find_map(|g| {
-            let (sequence, _) = g.children.iter().find(|(_, child)| **child == id)?;
-            Some((g.members[replica].pid?, *sequence))
-        });
-        let Some((pid, sequence)) = parent else {
+    /// Was the replica's parent process copied before it forked this one, or has its child not come yet? (The
+    /// parent may be gone by then.)
+    pub(super) fn is_yet_to_be_born(&self, id: GroupId, replica: usize) -> bool {
+        let is_parents = |g: &Group| {
+            let mut children = g.children.iter();
+            children.find_map(|(fork, child)| (*child == id).then_some(*fork))
+        };
+        let groups = || self.groups.iter().chain(&self.retired);
+        let parent = groups().find_map(|(of, g)| Some((*of, g, is_parents(g)?)));
+        let Some((of, parent, fork)) = parent else {
             return false;
         };
-        self.memory(pid)
-            .and_then(|m| Ok(m.word(private_field!(forks))?))
-            .is_ok_and(|forks| forks <= sequence)
+        let is_to_fork = parent.members[replica].pid.is_some() && !parent.births[replica].has(fork);
+        let comes = |(pid, p): (&Pid, &Process)| {
+            let is_it = p.parent == Some((of, replica)) && p.group.is_none();
+            is_it && p.fork == Some(fork) && self.threads.get(pid).is_some_and(|t| !t.ends)
+        };
+        is_to_fork || self.processes.iter().any(comes)
     }
 
     /// A follower that nobody has said anything against; if there is no follower left, the leader.

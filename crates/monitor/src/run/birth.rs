@@ -31,6 +31,7 @@ impl Monitor {
             if parent.is_some() && !borrows {
                 let regs = Stopped(creator).regs()?;
                 fork = Some(regs.r9);
+                self.note_birth(parent, regs.r9);
                 // It must not see the descriptors that its child needs to begin.
                 common = regs.rdi & libc::CLONE_FILES as u64 != 0;
             }
@@ -62,6 +63,15 @@ impl Monitor {
             Stopped(creator).resume(0)?;
         }
         Ok(())
+    }
+
+    /// The process of this group and replica has made this fork.
+    fn note_birth(&mut self, parent: Option<(GroupId, usize)>, fork: u64) {
+        if let Some((id, replica)) = parent
+            && let Some(g) = self.groups.get_mut(&id)
+        {
+            g.births[replica].add(fork);
+        }
     }
 
     /// Does its agent follow, or did its parent's when it was forked?
@@ -146,6 +156,9 @@ impl Monitor {
             kill(pid, libc::SIGKILL);
             return Ok(Some(-1));
         };
+        if let Some(other) = g.members[replica].pid {
+            bail!("it has forked process {pid}, which is there already: {other}");
+        }
         g.members[replica].pid = Some(pid);
         if replica == g.leader && g.takeover.is_none() {
             let h = g.segment.header();

@@ -1,6 +1,7 @@
 //! A process group: the replicas of one logical process, who leads, and what is open between them.
 
 use super::End;
+use super::births::Births;
 use crate::code::Areas;
 use crate::run::Newborn;
 use crate::segment::Segment;
@@ -44,6 +45,8 @@ pub struct Group {
     pub lost_newborns: Vec<Newborn>,
     /// Forks whose child the program has killed before it came to its group.
     pub stillborn: HashSet<u64>,
+    /// Forks that each replica's process has made, or the one that it is a copy of.
+    pub births: Vec<Births>,
     /// Groups of forked children by the fork's number.
     pub children: HashMap<u64, GroupId>,
     /// Followers' vforks' children that have ended last, by replica and slot: what the program calls them,
@@ -98,6 +101,7 @@ impl Group {
             names: HashMap::new(),
             lost_newborns: Vec::new(),
             stillborn: HashSet::new(),
+            births: vec![Births::default(); n],
             children: HashMap::new(),
             guest_ends: HashMap::new(),
             guest_told: HashMap::new(),
