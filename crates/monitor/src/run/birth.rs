@@ -258,11 +258,25 @@ impl Monitor {
     }
 
     /// What the program calls the child of this fork, 0 if none has led yet. One that led from its birth on
-    /// may be lost before its parent has logged the fork: its name stays.
-    pub(super) fn name_of_fork(&self, parent: Pid, sequence: u64) -> Pid {
-        let group = self.membership(parent).map(|(id, _)| id);
-        let group = group.and_then(|id| self.groups.get(&id));
-        group.map_or(0, |g| g.names.get(&sequence).copied().unwrap_or(0))
+    /// may be lost before its parent has logged the fork: its name stays. None: the parent's own child is to lead,
+    /// and has not said who it is. The parent, which has come to lead behind its fork, goes on then, and is told 0;
+    /// were both lost before that, the log would name a child that nobody has.
+    pub(super) fn name_of_fork(&mut self, tid: Pid, parent: Pid, sequence: u64) -> Option<Pid> {
+        let Some(member) = self.membership(parent) else {
+            return Some(0);
+        };
+        let group = self.groups.get(&member.0);
+        if let Some(name) = group.and_then(|g| g.names.get(&sequence)) {
+            return Some(*name);
+        }
+        let is_it = |p: &&mut Process| {
+            p.parent == Some(member) && p.group.is_none() && p.fork == Some(sequence)
+        };
+        let Some(newborn) = self.processes.values_mut().find(is_it) else {
+            return Some(0);
+        };
+        newborn.creator = Some(tid);
+        None
     }
 
     /// What a forked process is answered whose replica leads, see `rpc::CHILD`.

@@ -96,7 +96,10 @@ impl Monitor {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
-            rpc::NAMED => i64::from(self.name_of_fork(pid, regs.rdi)),
+            rpc::NAMED => match self.name_of_fork(tid, pid, regs.rdi) {
+                Some(name) => i64::from(name),
+                None => return answer(tracee, &mut regs, 0),
+            },
             rpc::FETCH => self.hand(pid, regs.rdi as u32, regs.rsi, regs.rdx),
             rpc::FAILED => {
                 self.on_failed(pid, regs.rdi, regs.rsi);

@@ -37,7 +37,8 @@ pub struct Process {
     pub fork: Option<u64>,
     /// The program has killed it before it had a group of its own.
     pub doomed: bool,
-    /// The leader's thread that has forked it, and stands still until it has said who it is.
+    /// The leader's thread that has forked it (or whose process has come to lead since), and stands still until it
+    /// has said who it is.
     pub creator: Option<Pid>,
     /// That one's descriptors are its own, too: it stands still until this one needs none to begin.
     pub common: bool,
