@@ -92,6 +92,27 @@ fn signals_to_geryon_end_the_program() {
     }
 }
 
+/// (It was sent to the first process, which was gone, or to whoever had its id by then.)
+fn signals_to_geryon_end_what_the_program_has_left() {
+    for n in [1, 3] {
+        let outcome = sent(
+            libc::SIGTERM,
+            n,
+            "(sleep 2; echo READY; exec sleep 30) & exit 3",
+        );
+        assert_eq!(
+            outcome.ended,
+            Ended::Exit(3),
+            "-n {n}: {}",
+            stderr(&outcome)
+        );
+        assert!(
+            outcome.took < Duration::from_secs(15),
+            "it slept to its end"
+        );
+    }
+}
+
 fn signals_to_geryon_end_a_busy_program() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let outcome = sent(
@@ -130,6 +151,7 @@ crate::command::in_both_orders! {
     crash_of_the_program_is_passed_on,
     signals_to_geryon_end_the_program,
     signals_to_geryon_end_a_busy_program,
+    signals_to_geryon_end_what_the_program_has_left,
     signals_to_geryon_run_the_programs_handler,
     killing_geryon_leaves_nothing,
     who_is_waited_for_is_said,

@@ -159,8 +159,7 @@ impl Monitor {
                 Ok(Some(stop)) => self.on_stop(stop)?,
                 Ok(None) => {
                     if let Some(s) = signals.wait(self.patience()) {
-                        // The leader's root process; who follows hears of it from the log.
-                        kill(self.root, s);
+                        self.signal_program(s);
                     }
                 }
                 Err(_) => return Ok(()),

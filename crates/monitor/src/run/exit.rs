@@ -107,6 +107,29 @@ impl Monitor {
         }
     }
 
+    /// A signal was sent to Geryon: it is for the program's first process, in the leader; who follows hears of it
+    /// from the log. When that one has ended it is for all that it has left, which nobody could find otherwise. If
+    /// it is a signal that ends, whatever is there and belongs to no leader goes by force: it would end never.
+    pub(super) fn signal_program(&self, signal: i32) {
+        const ENDS: [i32; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
+        if self.processes.contains_key(&self.root) {
+            return kill(self.root, signal);
+        }
+        for pid in self.groups.values().filter_map(Group::leader_pid) {
+            kill(pid, signal);
+        }
+        for (pid, p) in self.processes.iter().filter(|_| ENDS.contains(&signal)) {
+            let group = p.group.filter(|_| p.guest.is_none());
+            let is_led = |id| {
+                let g = self.groups.get(&id).filter(|g| g.leader_pid().is_some());
+                g.is_some_and(|g| g.members[p.replica].pid == Some(*pid))
+            };
+            if group.is_some_and(|id| !is_led(id)) {
+                kill(*pid, libc::SIGKILL);
+            }
+        }
+    }
+
     /// The program's first process has ended, and others that it has left keep the run from ending: after a
     /// while the user is told which, once.
     pub(super) fn tell_outlived(&mut self) {
