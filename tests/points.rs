@@ -204,6 +204,39 @@ fn successors_lost_before_they_have_descriptors() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// A leader is lost before its forked child has come to its group, and its successor before that one's has: the
+/// child of the third, which has come, leads. (It was told to follow the second one's, which was never born: its
+/// parent knew no such child, and it waited for ever. 14 % of these runs.)
+#[test]
+fn two_leaders_lost_before_their_children_have_come() {
+    support::no_core_files();
+    let script = "for i in 1 2 3 4 5 6 7 8; do (echo $i); done; echo done";
+    let native = one(&["bash", "-c", script], None).expect("it starts");
+    let geryon = settings::geryon();
+    let (mut lost, mut failures) = (0, Vec::new());
+    for (order, every, nth) in ["serial", "clocks"].iter().flat_map(|order| {
+        (1..=3).flat_map(move |every| (1..=8).chain(1..=8).map(move |nth| (order, every, nth)))
+    }) {
+        let (delays, first) = (
+            format!("record-delayed:{every}"),
+            format!("child-new:{nth}:0"),
+        );
+        let mut argv = vec![geryon.as_str(), "run", "-n", "3", "--order", order];
+        for at in [&delays, &first, "successor-asked:1"] {
+            argv.extend(["--fail-at", at]);
+        }
+        argv.extend(["--", "bash", "-c", script]);
+        let outcome = one(&argv, Some(())).unwrap_or_else(|e| panic!("{argv:?}: {e}"));
+        let said = String::from_utf8_lossy(&outcome.stderr);
+        lost += usize::from(said.contains("fault point successor-asked"));
+        if outcome.ended != native.ended || outcome.stdout != native.stdout {
+            failures.push(format!("{argv:?}: {}\n{said}", outcome.ended));
+        }
+    }
+    assert!(lost >= 80, "a successor was lost in {lost} runs only");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 /// A follower is lost at the birth of a child, when the other one's child sleeps before it has come to its own
 /// log: who was copied there shared its socket and its table of descriptors with its copy, and one of the two
 /// was lost as well. (4 of these 72 runs.)
