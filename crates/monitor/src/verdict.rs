@@ -153,7 +153,10 @@ impl Monitor {
         let (verdict, consequence) = match blame {
             Blame::Follower(r) => (
                 format!("replica {} of {total} is outvoted", r + 1),
-                format!("going on with {left} replicas"),
+                match left {
+                    1 => "going on with 1 replica".to_owned(),
+                    _ => format!("going on with {left} replicas"),
+                },
             ),
             Blame::Leader(r) => (
                 format!("replica {} (the leader) of {total} is outvoted", r + 1),

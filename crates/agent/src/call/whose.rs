@@ -10,6 +10,8 @@
 //! - What a file holds that is mapped, a follower finds when it looks: all must have looked before it is changed.
 //!
 //! So it is a majority's only in a program of one process with one thread or with turns, and for what changes no file.
+//! (What another program does to a mapped file when it has been told so over a socket is not among that: it was never
+//! the same for all by anything but the pace of the replicas.)
 
 use crate::gate::real;
 use crate::log::confirmed;
@@ -49,17 +51,16 @@ fn is_majority_enough() -> bool {
     p.verify == verify::MAJORITY && p.replicas > 2 && has_order && p.related.get() == 0
 }
 
-/// Does the descriptor name what can be mapped, or nothing?
+/// Does the descriptor name something that can be mapped, or nothing?
 fn is_file(fd: u64) -> bool {
     const MODE_WORD: usize = 3;
     const TYPE: u32 = 0o170_000;
-    const CHARACTERS: u32 = 0o020_000;
     const PIPE: u32 = 0o010_000;
     const SOCKET: u32 = 0o140_000;
     let mut status = [0u64; 18];
     let asked = real(NR_FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]);
     let kind = status[MODE_WORD] as u32 & TYPE;
-    asked != 0 || !matches!(kind, CHARACTERS | PIPE | SOCKET)
+    asked != 0 || !matches!(kind, PIPE | SOCKET)
 }
 
 #[cfg(test)]
@@ -76,7 +77,7 @@ mod tests {
         let null = File::open("/dev/null").expect("it is there");
         let own = File::open("/proc/self/exe").expect("it is there");
         assert!(!is_file(socket.as_raw_fd() as u64));
-        assert!(!is_file(null.as_raw_fd() as u64));
+        assert!(is_file(null.as_raw_fd() as u64));
         assert!(is_file(own.as_raw_fd() as u64));
         assert!(is_file(u32::MAX.into()), "no descriptor");
     }
