@@ -1,11 +1,13 @@
 //! `geryon run`: flags to options, outcome to exit status.
 
 use crate::{OWN_FAILURE, USAGE, program, streams};
-use clap::ValueEnum;
+use clap::{ValueEnum, ValueHint};
+use geryon_abi::layout::place::STACK_BYTES;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
 use geryon_fault::Fault;
 use geryon_monitor::{
-    Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify,
+    Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, SharedFiles, Variants,
+    Verify,
 };
 use geryon_tracee::points::FailAt;
 use std::ffi::OsString;
@@ -27,9 +29,14 @@ pub struct Args {
     /// How the leader's thread order is repeated in the followers.
     #[arg(long, value_enum, default_value_t = OrderFlag::Auto, env = "GERYON_ORDER", hide_env = true)]
     order: OrderFlag,
-    /// What follows when replicas differ. (Two that differ are stopped, but for `leader`.)
-    #[arg(long, value_enum, default_value_t = OnDivergenceFlag::Replace, value_name = "POLICY")]
-    on_divergence: OnDivergenceFlag,
+    /// What follows when replicas differ: `replace` if not said, with variants `stop`. (Two that differ are
+    /// stopped, but for `leader`.)
+    #[arg(long, value_enum, value_name = "POLICY")]
+    on_divergence: Option<OnDivergenceFlag>,
+    /// Let replicas differ on purpose, so that an exploit that needs an address works in one of them at most, and is
+    /// stopped before it has an effect.
+    #[arg(long, value_enum, default_value_t = VariantsFlag::None, value_name = "LEVEL", env = "GERYON_VARIANTS", hide_env = true)]
+    variants: VariantsFlag,
     /// With two replicas: every so many seconds copies of both are put to sleep. When the two differ,
     /// the copies replay what has happened since and decide who is right, and the run goes on.
     #[arg(long, value_name = "SECONDS", value_parser = parse_checkpoint)]
@@ -42,16 +49,16 @@ pub struct Args {
     /// shares each page with its source until one of the two writes to it.
     #[arg(long)]
     eager_copy: bool,
-    /// What becomes of files that the program maps to be shared and writable: refused (ENODEV), or mapped. Then
-    /// what is stored there is compared before the program synchronises or unmaps the file, or ends; and as long as
-    /// one is mapped a lost leader stops the run, and a lost follower is not replaced.
-    #[arg(long, value_enum, default_value_t = SharedFilesFlag::Refuse, env = "GERYON_SHARED_FILES", hide_env = true)]
+    /// Which files the program may map to be shared and writable; others are refused (ENODEV). What is stored there is
+    /// compared before the program synchronises or unmaps the file, or ends. With --order clocks a lost leader stops
+    /// the run as long as one is mapped, and a lost follower is not replaced.
+    #[arg(long, value_enum, default_value_t = SharedFilesFlag::Memory, env = "GERYON_SHARED_FILES", hide_env = true)]
     shared_files: SharedFilesFlag,
     /// Write the report of a divergence to this file, too, as JSON.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
     /// Write what happens in the run (faults, replacements, the end) to this file, as JSON lines.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     journal: Option<PathBuf>,
     /// Make a fault: replica=R,thread=T,when=delay:US,target=gpr:rbx:13 (`inject` uses it).
     #[arg(long, hide = true, value_name = "SPEC")]
@@ -67,7 +74,8 @@ pub struct Args {
     #[arg(long, hide = true, value_name = "POINT")]
     fail_at: Vec<FailAt>,
     /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM",
+          value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 
@@ -77,6 +85,17 @@ impl Args {
         let words = self.command.iter();
         words.map(|w| w.to_string_lossy().into_owned()).collect()
     }
+}
+
+/// `--variants`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum VariantsFlag {
+    /// They are copies of each other.
+    None,
+    /// Programs and libraries lie at other addresses in each.
+    Code,
+    /// Stack, heap and mappings, too.
+    Data,
 }
 
 /// `--on-divergence`.
@@ -95,7 +114,11 @@ enum OnDivergenceFlag {
 /// `--order`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum SharedFilesFlag {
+    /// None.
     Refuse,
+    /// Those in memory (POSIX shared memory and semaphores, memfd_create), unless it is with --order clocks.
+    Memory,
+    /// All.
     Map,
 }
 
@@ -143,10 +166,42 @@ fn checkpoint_conflict(args: &Args) -> Option<&'static str> {
         Some(
             "--checkpoint is for two replicas: three or more decide by themselves who is right\n  try: -n 2, or no --checkpoint",
         )
-    } else if !matches!(args.on_divergence, OnDivergenceFlag::Replace) {
+    } else if !matches!(args.on_divergence, None | Some(OnDivergenceFlag::Replace)) {
         Some(
             "--checkpoint is for --on-divergence replace, and what leader, drop and stop say does without it\n  try: one of the two options alone",
         )
+    } else {
+        None
+    }
+}
+
+fn stack_limit() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack);
+    limit.current.unwrap_or(u64::MAX)
+}
+
+/// What does not go together with `--variants`.
+fn variants_conflict(args: &Args) -> Option<&'static str> {
+    if args.variants == VariantsFlag::None {
+        None
+    } else if args.replicas == 1 {
+        Some("--variants is for two replicas and more: one has nobody to differ from\n  try: -n 2")
+    } else if !matches!(args.on_divergence, None | Some(OnDivergenceFlag::Stop)) {
+        Some(
+            "with --variants a difference stops the run: a replica of one layout cannot take over from, or be copied for, one of another\n  try: without --on-divergence",
+        )
+    } else if args.checkpoint.is_some() {
+        Some("--checkpoint is for replicas that are alike\n  try: without --variants")
+    } else if args.shared_files == SharedFilesFlag::Map {
+        Some(
+            "--shared-files map is for replicas that are alike: what is stored in a mapped file is compared as it is\n  try: without --variants",
+        )
+    } else if stack_limit() > STACK_BYTES {
+        Some(
+            "--variants is for programs whose stack is limited to 100 MiB: with more room for it the kernel lays out memory otherwise\n  try: ulimit -s 8192",
+        )
+    } else if args.no_patch {
+        Some("--no-patch is for replicas that are alike\n  try: without --variants")
     } else {
         None
     }
@@ -189,7 +244,7 @@ fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
 
 /// Run and exit as the program did.
 pub fn main(args: Args) -> ExitCode {
-    if let Some(why) = checkpoint_conflict(&args) {
+    if let Some(why) = checkpoint_conflict(&args).or_else(|| variants_conflict(&args)) {
         eprintln!("geryon: {why}");
         return ExitCode::from(USAGE);
     }
@@ -219,16 +274,27 @@ pub fn main(args: Args) -> ExitCode {
             OrderFlag::Clocks => Order::Clocks,
             OrderFlag::Serial => Order::Serial,
         },
+        variants: match args.variants {
+            VariantsFlag::None => Variants::None,
+            VariantsFlag::Code => Variants::Code,
+            VariantsFlag::Data => Variants::Data,
+        },
         on_divergence: match args.on_divergence {
-            OnDivergenceFlag::Replace => OnDivergence::Replace,
-            OnDivergenceFlag::Leader => OnDivergence::Leader,
-            OnDivergenceFlag::Drop => OnDivergence::Drop,
-            OnDivergenceFlag::Stop => OnDivergence::Stop,
+            // Who differs from others that differ on purpose was attacked, as likely as not.
+            None if args.variants != VariantsFlag::None => OnDivergence::Stop,
+            None | Some(OnDivergenceFlag::Replace) => OnDivergence::Replace,
+            Some(OnDivergenceFlag::Leader) => OnDivergence::Leader,
+            Some(OnDivergenceFlag::Drop) => OnDivergence::Drop,
+            Some(OnDivergenceFlag::Stop) => OnDivergence::Stop,
         },
         checkpoint: args.checkpoint,
         max_replacements: args.max_replacements,
         eager_copy: args.eager_copy,
-        maps_shared_files: args.shared_files == SharedFilesFlag::Map,
+        shared_files: match args.shared_files {
+            SharedFilesFlag::Map => SharedFiles::Map,
+            SharedFilesFlag::Memory if args.variants == VariantsFlag::None => SharedFiles::Memory,
+            SharedFilesFlag::Memory | SharedFilesFlag::Refuse => SharedFiles::Refuse,
+        },
         report: args.report,
         journal: args.journal,
         fault: args.fault,

@@ -324,11 +324,21 @@ fn kind(args: &[Arg], kind: Kind) -> String {
         Kind::MsghdrOut => "out msghdr",
         Kind::MmsghdrIn(index) => return format!("in mmsghdr[{}]", name(index)),
         Kind::MmsghdrOut(index) => return format!("out mmsghdr[{}]", name(index)),
+        Kind::SockaddrIn(index) => return format!("in sockaddr[{}]", name(index)),
         Kind::SockaddrOut(index) => return format!("out sockaddr[*{}]", name(index)),
         Kind::FdSet(index) => return format!("in out fd_set[{} bits]", name(index)),
         Kind::Sigmask => "in sigset",
         Kind::SigmaskPair => "in sigset and size",
         Kind::Sigevent => "in sigevent",
+        Kind::EpollEvent => "in epoll_event",
+        Kind::EpollEvents(index) => {
+            return format!("out epoll_event[result <= {}]", name(index));
+        }
+        Kind::Flock(_) => "in flock",
+        Kind::FlockBack(_) => "in out flock",
+        Kind::Siginfo => "in siginfo",
+        Kind::SiginfoOut => "out siginfo",
+        Kind::FutexSecond(_) => "addr if the operation has two",
         Kind::Ifconf => "in out ifconf",
         Kind::ByCommand => "by command",
         Kind::Special => "special",

@@ -19,6 +19,13 @@ use support::{Load, Outcome, Program, TempDir, Verdicts, settings, tail};
 const LIMIT_S: u64 = 60;
 /// A guest with `delayed` is also run with threads that sleep at one record out of so many.
 const DELAYS: &[u64] = &[0, 50];
+/// Once more with replicas that differ on purpose: how, how many, and in which order.
+const VARIANTS: &[(&str, u32, &str)] = &[
+    ("code", 2, "serial"),
+    ("code", 3, "clocks"),
+    ("data", 3, "serial"),
+    ("data", 2, "clocks"),
+];
 /// Within so many native runs, the output of a `varies` guest must differ.
 const VARIES_RUNS: usize = 40;
 /// What a report of a divergence must name.
@@ -110,14 +117,25 @@ fn try_guest(
     let usual = settings::replicas_and_orders(&[1, 2, 3]).into_iter();
     let ways = usual.flat_map(|(n, order)| {
         let delays = if guest.delayed && n > 1 { DELAYS } else { &[0] };
-        delays.iter().map(move |every| (n, order, *every))
+        delays.iter().map(move |every| (n, order, *every, "none"))
     });
-    for (n, order, every) in ways {
-        if n > guest.most || guest.not_in.iter().any(|(o, _)| o == order) {
+    let (numbers, orders) = (settings::replicas(&[2, 3]), settings::orders());
+    let asked = |(_, n, order): &&(_, u32, &str)| numbers.contains(n) && orders.contains(order);
+    let variants = VARIANTS.iter().filter(asked);
+    let ways = ways.chain(variants.map(|(level, n, order)| (*n, *order, 0, *level)));
+    for (n, order, every, level) in ways {
+        let without = |(what, _): &(String, String)| what == order || what == level;
+        // (Refused together.)
+        let maps_files = level != "none" && guest.env.contains_key("GERYON_SHARED_FILES");
+        if n > guest.most || maps_files || guest.not_in.iter().any(without) {
             continue;
         }
         let mut program = program.in_order(n, order);
         let mut way = format!("{n} {order}");
+        if level != "none" {
+            program.option("--variants", level);
+            way += &format!(" {level}");
+        }
         if every > 0 {
             program.delay(every);
             way += &format!(" delayed:{every}");

@@ -400,7 +400,8 @@ fn pages_of(pid: i32) -> (u64, u64) {
 /// shares and what it does not, in KiB.
 fn copied(flags: &[&str], event: &str) -> (u64, u64) {
     let guest = built("recover_big");
-    let flags = [flags, &["--sabotage", "2:crash:2"]].concat();
+    // All confirm the guest's first line: with a majority the copy's source may be filling yet.
+    let flags = [flags, &["--verify", "output", "--sabotage", "2:crash:2"]].concat();
     let run = Run::of(&flags, &[&guest.to_string_lossy(), "go"]);
     let mut pages = (0, 0);
     let outcome = run.with(|run| {

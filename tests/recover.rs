@@ -169,6 +169,55 @@ fn threads_that_meet_go_on() {
     verdicts.finish();
 }
 
+/// Processes that share memory and take turns: what they find there is right, whoever is lost.
+#[test]
+fn processes_that_share_memory_go_on() {
+    support::no_core_files();
+    let mut verdicts = Verdicts::default();
+    let inputs = Path::new(".");
+    let three = Scene {
+        strikes: 2,
+        ..OFTEN
+    };
+    let two = Scene {
+        replicas: 2,
+        ..three
+    };
+    for (guest, rounds) in [
+        ("kin_order", "200000"),
+        ("kin_files", "100000"),
+        ("kin_segment", "100000"),
+    ] {
+        let case = Case {
+            name: guest,
+            argv: vec![built(guest).to_string_lossy().into_owned(), rounds.into()],
+            check: Box::leak(
+                format!("tail -1 stdout | grep -qx 'GUEST-OK {guest}'").into_boxed_str(),
+            ),
+        };
+        for (how, scene) in [("", three), (", two", two)] {
+            let name = format!("{guest}{how}");
+            try_in(&["serial"], &case, &name, scene, inputs, &mut verdicts);
+        }
+    }
+    let watches = Case {
+        name: "watches",
+        argv: vec![
+            built("recover_watches").to_string_lossy().into_owned(),
+            "600".into(),
+            "2".into(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_watches'",
+    };
+    let once = Scene {
+        strikes: 1,
+        choice: Choice::Leader,
+        ..OFTEN
+    };
+    try_case(&watches, "watches", once, inputs, &mut verdicts);
+    verdicts.finish();
+}
+
 /// The new leader leads while its first thread waits for a vfork's child that sleeps: nobody does anything
 /// for longer than a takeover may last else.
 #[test]

@@ -1,8 +1,9 @@
 //! `geryon ps` and `geryon top`.
 
+use crate::begun::{begun, seen};
 use crate::command::{OWN, USAGE, geryon, in_both_orders, order, says, stdout};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,43 +12,8 @@ in_both_orders! {
     who_stands_in_for_a_lost_leader_is_no_run,
 }
 
-/// A run that goes on until its stdin ends; its program has begun.
-fn begun(replicas: &str) -> Child {
-    begun_with(replicas, "echo begun; read line")
-}
-
-fn begun_with(replicas: &str, script: &str) -> Child {
-    let mut run = Command::new(env!("CARGO_BIN_EXE_geryon"))
-        .args([
-            "run",
-            "-n",
-            replicas,
-            "--order",
-            order().unwrap_or("serial"),
-        ])
-        .args(["sh", "-c", script])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut line = String::new();
-    BufReader::new(run.stdout.as_mut().expect("piped"))
-        .read_line(&mut line)
-        .expect("a line");
-    assert_eq!(line, "begun\n");
-    run
-}
-
-fn seen(run: &Child) -> Value {
-    let outcome = geryon(&["ps", "--json", &run.id().to_string()]);
-    says(&outcome, 0, &[]);
-    let all: Vec<Value> = serde_json::from_str(&stdout(&outcome)).expect("JSON");
-    assert_eq!(all.len(), 1);
-    all[0].clone()
-}
-
 fn a_run_and_its_replicas_are_listed() {
-    let mut run = begun("3");
+    let mut run = begun(&["-n", "3"], "echo begun; read line");
     let run_seen = seen(&run);
     let program: Vec<&str> = run_seen["program"]
         .as_array()
@@ -136,7 +102,7 @@ fn who_stands_in_for_a_lost_leader_is_no_run() {
         std::process::id(),
         order().unwrap_or("serial")
     );
-    let mut run = begun_with("2", &script);
+    let mut run = begun(&["-n", "2"], &script);
     let leader = |run: &Value| {
         let group = run["groups"][0].as_array()?.clone();
         let leads = group.iter().find(|p| p["leads"] == true)?["pid"].as_i64();

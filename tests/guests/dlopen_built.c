@@ -1,4 +1,6 @@
 // build: -ldl
+// not in code: it is linked for a fixed address, which is said
+// not in data: it is linked for a fixed address, which is said
 // deterministic
 // Proves: a library built a moment ago, never seen before, with a raw syscall
 // instruction and a constructor, runs from dlopen in two threads.

@@ -1,4 +1,5 @@
 // build:
+// not in data: mkstemp makes names from the address of a variable on the stack
 // delayed
 // Proves: what a file holds that is mapped to be read is the same for all replicas, although the one that leads writes
 // to it for all: nobody writes there before each has come to the write, and so has looked (once a majority was

@@ -1,4 +1,6 @@
 // build: -static
+// not in code: it is linked for a fixed address, which is said
+// not in data: it is linked for a fixed address, which is said
 // cc: musl-gcc
 // deterministic
 // Proves: a musl-linked static program (other start code, other malloc, other

@@ -1,5 +1,7 @@
 // build: -lrt
-// refused: shmget
+// not in clocks: segments of System V are refused there
+// not in code: segments are refused with variants
+// not in data: segments are refused with variants
 // deterministic
 // Proves: System V and POSIX shared memory, semaphores and queues of SysV.
 #include "guest.h"

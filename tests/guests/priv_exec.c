@@ -1,4 +1,6 @@
 // build: -static
+// not in code: it is linked for a fixed address, which is said
+// not in data: it is linked for a fixed address, which is said
 // args: setresuid
 // args: setuid
 // args: capset

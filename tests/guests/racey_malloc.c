@@ -1,4 +1,5 @@
 // build:
+// not in data: what it prints are addresses, or is made of them
 // args: 2 8000
 // args: 4 4000
 // args: 8 2000

@@ -1,4 +1,5 @@
 // build:
+// not in data: mkstemp makes names from the address of a variable on the stack
 // deterministic
 // Proves: a write that need not wait is not ended by a signal. One that came while its replicas still agreed on
 // it ended it with EINTR, where the handler had no SA_RESTART; the last output of a program was lost at its exit.

@@ -1,4 +1,5 @@
 // build:
+// not in data: what it prints are addresses, or is made of them
 // varies
 // Proves: blocks allocated in one thread and freed in another: arena locks and
 // tcache decide addresses; each thread's address hash is printed.

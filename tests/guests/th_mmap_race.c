@@ -1,4 +1,5 @@
 // build:
+// not in data: what it prints are addresses, or is made of them
 // varies
 // Proves: racing mmap and munmap of several threads get the same addresses in
 // every replica (the memory clock).

@@ -1,4 +1,6 @@
 // build: -static
+// not in code: it is linked for a fixed address, which is said
+// not in data: it is linked for a fixed address, which is said
 // Proves: a static program with threads: locks, condition, malloc, stdio of the
 // copy of libc inside it are ordered as those of the shared one.
 #include "racey.h"

@@ -1,4 +1,6 @@
 // build:
+// not in code: what it prints are addresses, or is made of them
+// not in data: what it prints are addresses, or is made of them
 // Proves: everything that differs between processes by nature is one input:
 // clocks, rdtsc, getrandom, ids, AT_RANDOM, the vDSO, cpu number; all printed.
 #include "guest.h"

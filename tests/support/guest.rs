@@ -16,7 +16,7 @@
 //! | `// beyond` | plain loads decide: right, or reported |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
 //! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
-//! | `// not in serial: why` | an order that it is not run in (`clocks` likewise); the reason is printed |
+//! | `// not in serial: why` | an order that it is not run in (`clocks` likewise), or variants (`code`, `data`); the reason is printed |
 //! | `// replicas: 1` | a documented limit: not run with more replicas |
 //! | `// native: skip` | passes under Geryon only |
 //! | `// Proves: ...` | what it is good for; required |
@@ -142,7 +142,7 @@ impl Guest {
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
                 "delayed" => guest.delayed = true,
-                "not in serial" | "not in clocks" => {
+                "not in serial" | "not in clocks" | "not in code" | "not in data" => {
                     let order = key.trim().trim_start_matches("not in ");
                     guest.not_in.push((order.to_owned(), value.to_owned()));
                 }

@@ -158,10 +158,16 @@ impl Program {
     /// Under Geryon, its threads sleep at one record out of so many.
     #[allow(dead_code)] // guests are delayed
     pub fn delay(&mut self, every: u64) {
+        self.option("--fail-at", &format!("record-delayed:{every}"));
+    }
+
+    /// Under Geryon, with one option more.
+    #[allow(dead_code)] // guests have some
+    pub fn option(&mut self, name: &str, value: &str) {
         let at = self.argv.iter().position(|w| w == "run");
         let at = at.expect("it runs under Geryon") + 1;
-        let point = format!("record-delayed:{every}");
-        self.argv.splice(at..at, ["--fail-at".to_owned(), point]);
+        self.argv
+            .splice(at..at, [name.to_owned(), value.to_owned()]);
     }
 
     /// The same program with the words of another that runs it in front.

@@ -7,11 +7,13 @@
 
 pub mod dumpable;
 pub mod flight;
+pub mod kin;
 pub mod letter;
 mod note;
 pub mod object;
 pub mod outdated;
 pub mod owes;
+pub mod place;
 pub mod promotion;
 pub mod repeat;
 mod request;
@@ -19,6 +21,7 @@ pub mod role;
 pub mod rpc;
 pub mod sabotage;
 mod segment;
+pub mod sent;
 mod timer;
 pub mod verify;
 pub mod vforked;
@@ -29,8 +32,10 @@ mod word;
 
 pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
+pub use place::Layout;
 pub use request::{Reap, Report, enclosed, failed};
 pub use segment::{CoreLine, FollowerLine, Header, OpenHeader, RingControl};
+pub use sent::Sent;
 pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
 pub use word::{Word32, Word64};
 
@@ -142,6 +147,10 @@ pub struct Private {
     pub verify: u32,
     /// 1 once the process has had a second thread.
     pub multi: Word32,
+    /// 1 once memory is mapped that another process may store to.
+    pub shares: Word32,
+    /// Is the process one of the kin? See [`kin`].
+    pub kin: Word32,
     /// 1 once another process may see, in what it finds in memory, how far this one is: the program has forked, or
     /// memory is mapped that others may store to.
     pub related: Word32,
@@ -153,6 +162,8 @@ pub struct Private {
     pub envp: u64,
     /// TSC ticks for 2^20 nanoseconds.
     pub tsc_mult: u64,
+    /// Where its memory lies, see [`Layout`]; of a copy it is what it is of its source.
+    pub layout: Layout,
     /// 1: one thread runs at a time.
     pub serial: u32,
     /// Cores that the replicas may use.
@@ -180,8 +191,8 @@ pub struct Private {
     pub calls: AtomicU64,
     /// Relocated originals of the hooked functions, by hook id; 0 when not present.
     pub orig: [Word64; MAX_HOOKS],
-    /// Signals that the program has sent its process, and that it has not been given: see `agent/sent.rs`.
-    pub sent: Word64,
+    /// Leader: signals that the program has sent its process, and that it has not been given: see `agent/sent.rs`.
+    pub sent: Sent,
     /// Signals that it may read from a descriptor: of those nothing is known.
     pub sent_apart: Word64,
     /// Process id shown to the program.
@@ -362,8 +373,8 @@ pub struct Block {
     pub events: u64,
     /// The last records, newest at `events % 16`.
     pub last: [u64; 16],
-    /// Signals that this thread has sent itself, and that it has not been given.
-    pub sent: u64,
+    /// Leader: signals that the program has sent this thread, and that it has not been given.
+    pub sent: Sent,
     /// Signals that wait for a safe point.
     pub pending: [Siginfo; MAX_PENDING],
     /// Leader: where the record of the oldest of these ends, while it is in the log and here; else 0.

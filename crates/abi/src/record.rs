@@ -45,9 +45,13 @@ pub mod kind {
     /// the next one.
     pub const LOOK: u8 = 15;
 
+    /// The turn of processes that share memory comes (serial order): low = number; who had the turn before, and the
+    /// place at which it was given away, follow.
+    pub const KIN: u8 = 16;
+
     /// Is there such a kind?
     pub const fn exists(kind: u8) -> bool {
-        matches!(kind, CALL..=LOOK)
+        matches!(kind, CALL..=KIN)
     }
 }
 
@@ -118,6 +122,7 @@ pub const fn name(kind: u8) -> &'static str {
         kind::VALUE => "time stamp or random instruction",
         kind::CREATE => "pthread_create",
         kind::TURN => "hand-over of the turn",
+        kind::KIN => "hand-over of the turn among processes",
         kind::LOOK => "look at who waits for the turn",
         _ => "unknown record",
     }

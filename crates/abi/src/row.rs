@@ -106,6 +106,9 @@ pub enum Kind {
     MmsghdrIn(u8),
     /// Array of struct mmsghdr to receive into; count in argument `.0`.
     MmsghdrOut(u8),
+    /// struct sockaddr of so many bytes as argument `.0` says; behind a Unix socket's path, and behind an IPv4
+    /// address, the kernel looks at nothing.
+    SockaddrIn(u8),
     /// struct sockaddr that the kernel writes, of length `Word(.0)`.
     SockaddrOut(u8),
     /// fd_set read and written; number of bits is argument `.0`.
@@ -116,6 +119,22 @@ pub enum Kind {
     SigmaskPair,
     /// struct sigevent (timer_create, mq_notify): 64 bytes; its value is opaque.
     Sigevent,
+    /// struct epoll_event that the kernel reads; its data is opaque, and may be an address.
+    EpollEvent,
+    /// Array of struct epoll_event that the kernel writes: as many as the result says, and never more than
+    /// argument `.0`. What they hold is what was given as [`Kind::EpollEvent`], by the replica that leads.
+    EpollEvents(u8),
+    /// struct flock that the kernel reads: type, start, length, and its id if `.0` (else it knows better). It has
+    /// padding.
+    Flock(bool),
+    /// The same, and the kernel writes who holds such a lock.
+    FlockBack(bool),
+    /// siginfo_t that the kernel reads; its value is opaque, and may be an address.
+    Siginfo,
+    /// siginfo_t that the kernel writes, the value as it was given.
+    SiginfoOut,
+    /// Address of a futex operation's second word, where the operation (argument `.0`) has one.
+    FutexSecond(u8),
     /// struct ifconf: length and pointer to a buffer that the kernel fills.
     Ifconf,
     /// The meaning depends on a command argument: see the sub-table of the call
@@ -123,6 +142,20 @@ pub enum Kind {
     ByCommand,
     /// Hand-written treatment in the agent.
     Special,
+}
+
+/// Bytes of a struct flock.
+pub const FLOCK_BYTES: u32 = 32;
+
+/// Bytes of a siginfo_t.
+pub const SIGINFO_BYTES: u32 = 128;
+
+/// Has this operation of futex(2) a second word?
+pub const fn futex_has_second(op: u32) -> bool {
+    /// FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME.
+    const FLAGS: u32 = 128 | 256;
+    // REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_REQUEUE_PI, CMP_REQUEUE_PI
+    matches!(op & !FLAGS, 3 | 4 | 5 | 11 | 12)
 }
 
 /// One argument of a call.

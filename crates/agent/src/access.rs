@@ -3,7 +3,7 @@
 //! program then sees as from the kernel.
 
 use crate::gate::guarded;
-use crate::state::block;
+use crate::state::{block, layout};
 use core::sync::atomic::{AtomicU64, Ordering};
 use geryon_abi::layout::MAX_THREADS;
 
@@ -62,6 +62,17 @@ fn put_byte(address: u64, byte: u8) -> bool {
     let there = guarded(|| same = unsafe { at.read_volatile() } == byte);
     // SAFETY: inside `guarded`.
     there && (same || guarded(|| unsafe { at.write_volatile(byte) }))
+}
+
+/// What a word means here that the leader has, and that may be an address or any number that looks like one (a count
+/// above an index, say): it is an address if it leads somewhere.
+pub fn here(word: u64) -> u64 {
+    let place = layout().place(word);
+    if place != word && readable(place, 1) != 0 {
+        place
+    } else {
+        word
+    }
 }
 
 /// Put bytes where a copy of them has failed: the kernel has stopped, too, where it could not write, and

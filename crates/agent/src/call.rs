@@ -39,8 +39,15 @@ pub mod after {
 
 /// A call whose result is an input of the program.
 pub fn input(frame: &mut Frame, row: &Row) {
+    input_begun(frame, row, block().pos);
+}
+
+/// The same, of which something is logged already, from `start` on: a copy of this thread that makes the call anew
+/// comes to that first.
+pub fn input_begun(frame: &mut Frame, row: &Row, start: u64) {
     let args = frame.args();
     let mut b = block();
+    let led = leads();
     if private().verify == verify::ALL && private().replicas > 1 {
         return output(frame, row);
     }
@@ -55,7 +62,8 @@ pub fn input(frame: &mut Frame, row: &Row) {
     if !raise::pending(b) || !crate::mask::comes_within(b, row, &args) {
         raise::lead_signal_before(b, frame);
     }
-    b.call_start = b.pos;
+    // (Who has followed until here has come to what is behind that.)
+    b.call_start = if led { start } else { b.pos };
     let before = marshal::before(row, &args);
     undo::before(b, row.nr, &args);
     crate::timer::sleeps(b, row.nr, &args);
@@ -267,6 +275,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         _ => args,
     };
     let args = ids::translated(row, meant);
+    crate::sent::is_made(row.nr, &shown);
     take_off(b, row.nr, digest);
     if never_blocks(nr, &args) {
         check_told(row, &args, &meant, &shown);
@@ -288,7 +297,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         };
         first = false;
         if serial && !crate::shared::keeps_turn(row.nr, &args) {
-            crate::serial::release(b);
+            crate::serial::release_for(b, row.nr, &args);
         }
         intend_call(b, row.nr, digest);
         announce(wait::KERNEL, nr, 0);
@@ -607,6 +616,7 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
     if detail & after::RESTART == 0 {
         ids::repeat(row, &frame.args(), result);
         proc_files::repeat(b, kind_of(first), row, &frame.args(), result);
+        crate::shown::given(row, &frame.args(), result);
     }
     settle(b, frame, row, result, detail);
     true

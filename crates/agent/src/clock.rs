@@ -4,7 +4,7 @@
 //! (wall of clocks); seed 2, chapter 4 (schedule replication).
 
 use crate::log::{is_cut, rewind};
-use crate::state::{Here, private};
+use crate::state::{Here, layout, private};
 use crate::wait::{Patience, announce, announce_end, sleep_at, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use geryon_abi::layout::{CLOCKS, wait};
@@ -40,7 +40,7 @@ pub struct Slot {
 /// The hashed clock of an address (16-byte granules share one).
 #[inline(always)]
 pub fn of_address(address: u64) -> &'static Slot {
-    let h = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+    let h = (layout().name(address) >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
     &WALL[h as usize & (CLOCKS - 1)]
 }
 

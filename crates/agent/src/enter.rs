@@ -1,11 +1,11 @@
 //! What happens to one system call: look its row up, do what its class says.
 
 use crate::gate::{guarded, real};
-use crate::state::leads;
+use crate::state::{block, leads, private};
 use crate::stop::{broken, refused};
 use crate::{call, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{failed, rpc as number};
+use geryon_abi::layout::{failed, kin, rpc as number};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
@@ -29,6 +29,8 @@ pub mod nr {
     pub const RT_SIGPROCMASK: u64 = 14;
     pub const RT_SIGRETURN: u64 = 15;
     pub const MREMAP: u64 = 25;
+    pub const SHMAT: u64 = 30;
+    pub const SHMDT: u64 = 67;
     pub const DUP2: u64 = 33;
     pub const CLONE: u64 = 56;
     pub const FORK: u64 = 57;
@@ -71,7 +73,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     // The kernel looks at 32 bits.
     let number = frame.rax as u32 as u64;
     frame.rax = number;
-    if crate::state::block().suspend != 0 && number != nr::FUTEX && number != nr::RT_SIGRETURN {
+    if block().suspend != 0 && number != nr::FUTEX && number != nr::RT_SIGRETURN {
         // Inside the original of a hooked function (its clock for a timeout, a yield): how often
         // that asks is each replica's own affair; the function's outcome is what is logged.
         if !is_own_affair(number, &frame.args()) {
@@ -125,7 +127,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         // (In this order nobody sleeps with the turn; else each replica waits for itself.)
         nr::FUTEX_WAITV | nr::FUTEX_WAIT if crate::serial::active() => call::input(frame, row),
         nr::SCHED_YIELD if crate::serial::active() => {
-            crate::serial::yield_turn(crate::state::block());
+            crate::serial::yield_turn(block());
             frame.rax = 0;
         }
         nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
@@ -154,11 +156,16 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         }
         nr::CHROOT => {
             by_class(frame, row);
-            if frame.rax == 0 && !leads() && crate::state::private().shares_files.get() == 0 {
+            if frame.rax == 0 && !leads() && private().shares_files.get() == 0 {
                 crate::files::follow_root();
             }
         }
-        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP => memory::ordered(frame, row),
+        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP | nr::SHMAT | nr::SHMDT => {
+            memory::ordered(frame, row);
+            if private().kin.get() == kin::IS_TO_JOIN {
+                thread::kin::join(block());
+            }
+        }
         nr::MPROTECT | nr::PKEY_MPROTECT if crate::shared::is_protected(frame) => {}
         nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
         nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
@@ -207,7 +214,7 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
 /// as its original does.
 fn changes_ids_of_threads(frame: &Frame) -> bool {
     const SIGSETXID: u64 = 33;
-    let p = crate::state::private();
+    let p = private();
     frame.rdx as u32 as u64 == SIGSETXID && p.serial == 0 && p.replicas > 1
 }
 
@@ -249,7 +256,7 @@ fn sigaltstack(frame: &mut Frame) {
     }
     let result = real(nr::SIGALTSTACK, args);
     if result == 0 && args[0] != 0 {
-        crate::state::block().altstack = asked;
+        block().altstack = asked;
     }
     if result == 0 && on_it && args[1] != 0 {
         let flags = (args[1] + 8) as *mut u32;

@@ -25,6 +25,40 @@ pub fn inherit() {
         fetch_all();
     }
     crate::proc_files::reopen();
+    watch_again();
+}
+
+/// What an epoll instance waits for at a descriptor of signals are those of the process that has added it: that was the
+/// former leader, and is this one from now on.
+fn watch_again() {
+    const NR_EPOLL_CTL: u64 = 233;
+    const ADD: u64 = 1;
+    const DELETE: u64 = 2;
+    const ROOM: usize = 32;
+    let mut known = 0;
+    loop {
+        let mut found = [[0u64; 4]; ROOM];
+        let n = rpc(
+            number::WATCHES,
+            found.as_mut_ptr() as u64,
+            ROOM as u64,
+            known,
+        );
+        // SAFETY: the monitor has written them.
+        let found = unsafe { (&raw const found).read_volatile() };
+        let n = usize::try_from(n).unwrap_or(0).min(ROOM);
+        for [instance, fd, events, data] in &found[..n] {
+            // As the kernel has struct epoll_event, without padding.
+            let event = [*events as u32, *data as u32, (*data >> 32) as u32];
+            let at = event.as_ptr() as u64;
+            real(NR_EPOLL_CTL, [*instance, DELETE, *fd, at, 0, 0]);
+            real(NR_EPOLL_CTL, [*instance, ADD, *fd, at, 0, 0]);
+        }
+        known += n as u64;
+        if n < ROOM {
+            return;
+        }
+    }
 }
 
 /// A vfork's child that was born to follow and leads by now: it fetches those of its predecessor, which

@@ -96,7 +96,7 @@ pub fn rpc(nr: u64, a: u64, b: u64, c: u64) -> i64 {
     unsafe { geryon_rpc(nr, a, b, c) }
 }
 
-/// Run `f`; false when it touched memory that is not there.
+/// Run `f`; false when it touched memory that is not there. (One inside another returns to its own.)
 ///
 /// `f` must not hold anything that needs dropping: a fault leaves it in the middle.
 pub fn guarded<F: FnMut()>(mut f: F) -> bool {

@@ -40,6 +40,7 @@ pub mod sent;
 pub mod serial;
 pub mod settings;
 pub mod shared;
+mod shown;
 pub mod state;
 pub mod stop;
 pub mod thread;

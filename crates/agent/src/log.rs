@@ -97,6 +97,8 @@ pub fn first(b: Here) -> Option<u64> {
         };
         if kind_of(w) == kind::TURN {
             crate::serial::take(b, w);
+        } else if kind_of(w) == kind::KIN {
+            crate::serial::kin::take(b, w, false);
         } else if !crate::serial::active() || crate::serial::runs(b) {
             return Some(w);
         } else {

@@ -13,6 +13,9 @@ use geryon_abi::row::{Kind, Row};
 use geryon_abi::table::kind_of;
 
 const IOVEC_MAX: u64 = 1024;
+/// Bytes of struct epoll_event, and where its data stands.
+const EPOLL_EVENT: u32 = 12;
+const EPOLL_DATA: u64 = 4;
 
 /// Read a word of application memory.
 ///
@@ -42,12 +45,15 @@ unsafe fn bytes(address: u64, len: u64) -> &'static [u8] {
 pub fn comes_out(row: &Row, args: &[u64; 6]) -> bool {
     (0..row.args.len()).any(|i| match kind_of(row, i, args) {
         Kind::Out(_) | Kind::InOut(_) | Kind::OutAlways(_) | Kind::Special => true,
+        Kind::FutexSecond(_) | Kind::SiginfoOut | Kind::FlockBack(_) => true,
         Kind::IovecOut(_) | Kind::MsghdrOut | Kind::MmsghdrOut(_) | Kind::MmsghdrIn(_) => true,
         Kind::SockaddrOut(_) | Kind::FdSet(_) | Kind::Ifconf | Kind::CapHeader => true,
+        Kind::EpollEvents(_) => true,
         Kind::Int | Kind::Int32 | Kind::Fd | Kind::Addr | Kind::Unused | Kind::ByCommand => false,
         Kind::Id | Kind::IdIf(..) | Kind::Group | Kind::InId(..) => false,
         Kind::Path | Kind::Strings | Kind::In(_) | Kind::IovecIn(_) | Kind::MsghdrIn => false,
-        Kind::Sigmask | Kind::SigmaskPair | Kind::Sigevent => false,
+        Kind::SockaddrIn(_) | Kind::Siginfo | Kind::Flock(_) => false,
+        Kind::Sigmask | Kind::SigmaskPair | Kind::Sigevent | Kind::EpollEvent => false,
     })
 }
 

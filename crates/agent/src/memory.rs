@@ -1,6 +1,8 @@
 //! Calls that choose addresses: one order for the whole process, and in followers the
 //! leader's addresses.
 
+mod still;
+
 use crate::call;
 use crate::clock::MEMORY;
 use crate::compare::expect;
@@ -12,7 +14,7 @@ use crate::marshal;
 use crate::passage::Passage;
 use crate::raise;
 use crate::shared;
-use crate::state::{Here, block, header, leads, private};
+use crate::state::{Here, block, header, layout, leads, private};
 use crate::stop::{broken, refused};
 use crate::wait::{Patience, announce, announce_end};
 use core::hint::black_box;
@@ -28,6 +30,8 @@ use geryon_abi::row::Row;
 const NR_MMAP: u64 = 9;
 const NR_BRK: u64 = 12;
 const NR_MREMAP: u64 = 25;
+const NR_SHMAT: u64 = 30;
+const NR_SHMDT: u64 = 67;
 const NR_CLOSE: u64 = 3;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
@@ -69,7 +73,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         lead(b, row, args, digest)
     });
     // (What is written into a shared mapping would be written into the file: code there is not rewritten.)
-    let is_private = uses_file(nr, &args) && !shared::is_shared(args[3]);
+    let is_private = nr == NR_MMAP && uses_file(nr, &args) && !shared::is_shared(args[3]);
     if is_private && !failed(result) && args[2] & PROT_EXEC != 0 {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
@@ -83,30 +87,36 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     }
     let nr = row.nr as u64;
     let tick = MEMORY.enter(b.this);
-    let object = if uses_file(nr, &args) {
-        shared::ask(&args)
-    } else {
-        0
+    let object = match nr {
+        NR_SHMAT => shared::segment::ask(&args),
+        _ if uses_file(nr, &args) => shared::ask(&args),
+        _ => 0,
     };
     let result = if object < 0 {
         object
+    } else if (object > 0 && nr == NR_SHMAT) || (nr == NR_SHMDT && private().replicas > 1) {
+        let result = shared::segment::lead(nr, &args, object as u32);
+        b.flight_result = [result as u64; 2];
+        noted(b)
     } else {
         call::check_asked(row, &args);
         b.flight_nr = row.nr as u32;
-        real_in_flight(call::number_of(row), &args, true);
+        let given = still::given(nr, &args);
+        real_in_flight(call::number_of(row), &given, true);
         noted(b)
     };
     let detail = if object > 0 { OF_OBJECT } else { 0 };
     let first = word(kind::MEMORY, detail, row.nr, tick);
     let start = *black_box(&b.pos);
     point!(MemoryUnlogged);
-    append(b, [first, digest, result as u64]);
+    let named = layout().name(result as u64);
+    append(b, [first, digest, named]);
     if object > 0 {
-        append(b, [seal(first, object as u32, result as u64)]);
+        append(b, [seal(first, object as u32, named)]);
     }
     // (All will believe what is logged, and registers hold it on the way there.)
     let meant = word(kind::MEMORY, detail, row.nr, MEMORY.now());
-    let in_log = word_at(b, start + 2) as i64;
+    let in_log = layout().place(word_at(b, start + 2)) as i64;
     if word_at(b, start) != meant || (object >= 0 && in_log != noted(b)) {
         broken();
     }
@@ -119,6 +129,7 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     publish(b);
     point!(MemoryUnticked);
     if !failed(result) {
+        still::changed(nr, &args, result as u64);
         shared::changed(nr, &args, result as u64, object > 0);
     }
     MEMORY.tick();
@@ -127,6 +138,7 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         // From here on the monitor finds in each replica who maps what.
         await_file_maps();
         rpc(number::SETTLED, object as u64, 0, 0);
+        shared::is_mapped();
     }
     result
 }
@@ -154,7 +166,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
             };
             object = named;
         }
-        let result = result as i64;
+        let result = layout().place(result) as i64;
         crate::log::verified(b);
         let tick = low_of(first);
         if !MEMORY.await_turn_at(b, start, tick) {
@@ -187,10 +199,14 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
             crate::wait::wake_at(done as *const _ as u64, true);
         }
         if !failed(result) {
+            still::changed(nr, &args, result as u64);
             shared::changed(nr, &args, result as u64, object != 0);
         }
         point!(MemoryRepeated);
         MEMORY.turn_done(tick);
+        if object != 0 {
+            shared::is_mapped();
+        }
         return Some(result);
     }
 }
@@ -203,6 +219,8 @@ fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
             touches_reserved(a[0], a[1])
                 || (a[3] & MREMAP_FIXED != 0 && touches_reserved(a[4], a[2]))
         }
+        NR_SHMAT => a[1] != 0 && touches_reserved(a[1], 1),
+        NR_SHMDT => touches_reserved(a[0], 1),
         NR_BRK => false,
         _ => touches_reserved(a[0], a[1]),
     }
@@ -213,7 +231,7 @@ fn failed(result: i64) -> bool {
 }
 
 fn uses_file(nr: u64, args: &[u64; 6]) -> bool {
-    nr == NR_MMAP && args[3] & MAP_ANONYMOUS == 0
+    nr == NR_MMAP && args[3] & MAP_ANONYMOUS == 0 || nr == NR_SHMAT
 }
 
 /// Follower: the same call, at the leader's address.
@@ -237,6 +255,8 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
             }
             real(nr, a)
         }
+        NR_SHMAT => shared::segment::attach_at(result as u64, a[2], object),
+        NR_SHMDT => shared::segment::detach(a[0]),
         // It has failed, under a limit of the leader's own, say: the break is where it was.
         NR_BRK if result as u64 != a[0] => real(nr, [0; 6]),
         NR_MREMAP if result as u64 != a[0] => {

@@ -101,6 +101,9 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     private().related.set(1);
+    if private().shares.get() != 0 {
+        crate::thread::kin::join(block());
+    }
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
     let sequence = private().forks.get();
     private().forks.set(sequence + 1);
@@ -288,6 +291,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         end();
     }
     crate::log::delay();
+    crate::thread::kin::born();
     p.shares_files.set(0);
     point!(ChildUnmapped);
     map_segment(passage);
@@ -331,13 +335,14 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
         frame.rsp = frame.rsi;
     }
     frame.rax = 0;
+    crate::thread::kin::first_turn(b);
 }
 
 /// execve, execveat: confirmed; on success the monitor replaces the followers.
 pub fn exec(frame: &mut Frame, row: &'static Row) {
     let executes = begin(frame, row);
     let b = block();
-    if !executes && let Some(next) = crate::log::peek(b) {
+    if !executes && let Some(next) = crate::thread::kin::peek(b) {
         if kind_of(next) != kind::END || short_of(next) != row.nr {
             // The exec has succeeded, and this slot has another user already: the monitor is about
             // to end this process, which must not read what is not its own.
@@ -356,8 +361,11 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         // As soon as it has another program its slot may be another child's.
         rpc(number::EXEC, b.shown_tid as u64, 0, 0);
     }
-    // Not `execute`: the turn must not go to another thread of a program that is about to end.
+    // Not `execute`: the turn must not go to another thread of a program that is about to end. (But to another
+    // process.)
+    crate::thread::kin::leaves(b);
     let result = real(row.nr as u64, frame.args());
+    crate::thread::kin::stays(b);
     complete(b, frame, row, kind::END, None, result, &Before::default());
 }
 

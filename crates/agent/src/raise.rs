@@ -2,11 +2,12 @@
 //! in the thread's block; the leader's thread logs them at its next safe point (the start or
 //! the end of a call), and every replica's thread has its monitor-made delivery there.
 
+use crate::access::here;
 use crate::call::after;
 use crate::compare::same_kind;
 use crate::gate::{guarded, real, rpc, rpc_on_user_stack};
 use crate::log::{get, publish, put, remember};
-use crate::state::{Here, block, leads};
+use crate::state::{Here, block, layout, leads};
 use crate::stop::broken;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
@@ -94,7 +95,7 @@ pub(crate) fn take_queued(mut b: Here) -> Siginfo {
     crate::timer::rang(&info);
     crate::sent::was_given(b, &info);
     for w in info.0 {
-        put(b, w);
+        put(b, layout().name(w));
     }
     point!(SignalUnlogged);
     b.signal_count = b.pending_count.load(Ordering::Acquire);
@@ -116,7 +117,8 @@ fn follow(b: Here, frame: &mut Frame) -> ! {
 pub(crate) fn take_logged(b: Here) -> Siginfo {
     let mut info = Siginfo([0; 16]);
     for w in &mut info.0 {
-        *w = get(b);
+        // (What a process gave a signal to hold may be an address.)
+        *w = here(get(b));
     }
     crate::timer::rang(&info);
     crate::sent::was_given(b, &info);

@@ -128,7 +128,7 @@ fn flip_content(frame: &mut Frame, row: &Row) {
     let args = frame.args();
     for (i, a) in row.args.iter().enumerate() {
         let at = match a.kind {
-            Kind::In(_) | Kind::Path => args[i],
+            Kind::In(_) | Kind::SockaddrIn(_) | Kind::Path => args[i],
             // SAFETY: the first buffer of an array that the kernel is about to read.
             Kind::IovecIn(_) => unsafe { *(args[i] as *const u64) },
             _ => continue,

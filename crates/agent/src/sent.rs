@@ -1,15 +1,15 @@
-//! Signals that the program has sent itself, and that it has not been given yet: all replicas keep them in mind.
-//! The kernel may have given one to a thread of the leader that was killed at that moment, before anybody was
-//! told; then it is in no queue any more, and the monitor finds here that it was sent.
+//! Signals that the program has sent itself, and that it has not been given yet: a leader notes them before it
+//! sends them, and so finds them who takes over from it. The kernel may have given one to a thread that was
+//! killed at that moment, before anybody was told; then it is in no queue any more.
 //!
-//! Only those are known that come behind their sending in one thread's log: what a thread sends itself, and what
-//! a process sends itself that has never had a second one. (Another thread may have been given a signal before
-//! the call is over that has sent it.) Only those with a handler, without a value, and that are not read from a
-//! descriptor.
+//! (In the leader's memory and not in what all know from the log: another thread may have been given a signal
+//! before the call is over that has sent it.) Only those with a handler, without a value, and that are not read
+//! from a descriptor.
 
 use crate::gate::{guarded, real};
+use crate::ids;
 use crate::state::{Here, block, block_at, private};
-use geryon_abi::layout::{MAX_THREADS, Siginfo};
+use geryon_abi::layout::{MAX_THREADS, Sent, Siginfo};
 
 const NR_RT_SIGACTION: u64 = 13;
 const NR_KILL: u16 = 62;
@@ -23,53 +23,82 @@ const LAST: u64 = 31;
 /// SIG_DFL and SIG_IGN: no handlers.
 const LAST_OF_NONE: u64 = 1;
 
-fn bit(signal: u64) -> u64 {
+fn bit(signal: u64) -> u32 {
     match signal {
         1..=LAST => 1 << (signal - 1),
         _ => 0,
     }
 }
 
-/// All: a call has been made.
+/// Leader: a call is about to be made.
 #[inline(always)]
-pub fn was_made(b: Here, nr: u16, args: &[u64; 6], result: i64) {
-    if matches!(
-        nr,
-        NR_KILL | NR_TKILL | NR_TGKILL | NR_RT_SIGTIMEDWAIT | NR_SIGNALFD | NR_SIGNALFD4
-    ) && result >= 0
-    {
-        note(b, nr, args, result);
+pub fn is_made(nr: u16, args: &[u64; 6]) {
+    if matches!(nr, NR_KILL | NR_TKILL | NR_TGKILL) {
+        note(nr, args);
     }
 }
 
 #[cold]
-fn note(mut b: Here, nr: u16, args: &[u64; 6], result: i64) {
+fn note(nr: u16, args: &[u64; 6]) {
+    if let Some((to, signal)) = sends(nr, args) {
+        to.add(handled(signal));
+    }
+}
+
+/// To whom of this process the call sends which signal.
+fn sends(nr: u16, args: &[u64; 6]) -> Option<(&'static Sent, u64)> {
     let p = private();
     let id = |i: usize| args[i] as u32;
+    let thread = |i: usize| ids::slot_of(id(i)).map(sent_to);
     match nr {
-        NR_KILL if id(0) == p.shown_pid.get() && p.multi.get() == 0 => {
-            p.sent.set(p.sent.get() | handled(u64::from(id(1))));
-        }
-        NR_TKILL if id(0) == b.shown_tid => b.sent |= handled(u64::from(id(1))),
-        NR_TGKILL if id(1) == b.shown_tid => b.sent |= handled(u64::from(id(2))),
-        NR_RT_SIGTIMEDWAIT => came(b, result as u64),
-        NR_SIGNALFD | NR_SIGNALFD4 => {
-            let mut mask = 0;
-            // SAFETY: inside `guarded`.
-            guarded(|| mask = unsafe { (args[1] as *const u64).read_unaligned() });
-            p.sent_apart.set(p.sent_apart.get() | mask);
-            p.sent.set(p.sent.get() & !mask);
-            b.sent &= !mask;
-        }
+        NR_KILL if id(0) == p.shown_pid.get() => Some((&p.sent, u64::from(id(1)))),
+        NR_TKILL => thread(0).map(|t| (t, u64::from(id(1)))),
+        NR_TGKILL if id(0) == p.shown_pid.get() => thread(1).map(|t| (t, u64::from(id(2)))),
+        _ => None,
+    }
+}
+
+/// What the thread in this slot has been sent.
+fn sent_to(slot: usize) -> &'static Sent {
+    let sent = &raw const block_at(slot).sent;
+    // SAFETY: blocks are mapped for the process's life, and this word is changed by its methods only.
+    unsafe { &*sent }
+}
+
+/// A call has been made. (Only a leader has noted anything.)
+#[inline(always)]
+pub fn was_made(b: Here, nr: u16, args: &[u64; 6], result: i64) {
+    match nr {
+        NR_KILL | NR_TKILL | NR_TGKILL if result < 0 => failed(nr, args),
+        NR_RT_SIGTIMEDWAIT if result >= 0 => came(b, result as u64),
+        NR_SIGNALFD | NR_SIGNALFD4 if result >= 0 => is_read_from_descriptor(b, args[1]),
         _ => {}
     }
 }
 
+#[cold]
+fn failed(nr: u16, args: &[u64; 6]) {
+    if let Some((to, signal)) = sends(nr, args) {
+        to.remove(bit(signal));
+    }
+}
+
+#[cold]
+fn is_read_from_descriptor(b: Here, set: u64) {
+    let mut mask = 0;
+    // SAFETY: inside `guarded`.
+    guarded(|| mask = unsafe { (set as *const u64).read_unaligned() });
+    let p = private();
+    p.sent_apart.set(p.sent_apart.get() | mask);
+    p.sent.remove(mask as u32);
+    b.sent.remove(mask as u32);
+}
+
 /// Its bit, if it has a handler, and cannot be had otherwise.
-fn handled(signal: u64) -> u64 {
+fn handled(signal: u64) -> u32 {
     let bit = bit(signal);
     let mut action = [0u64; 4];
-    if bit & !private().sent_apart.get() == 0 {
+    if bit & !(private().sent_apart.get() as u32) == 0 {
         return 0;
     }
     let args = [signal, 0, action.as_mut_ptr() as u64, 8, 0, 0];
@@ -85,14 +114,13 @@ pub fn was_given(b: Here, info: &Siginfo) {
 }
 
 /// (The kernel takes the thread's own first.)
-fn came(mut b: Here, signal: u64) {
+fn came(b: Here, signal: u64) {
     let bit = bit(signal);
-    if b.sent & bit != 0 {
-        b.sent &= !bit;
-    } else {
-        let p = private();
-        p.sent.set(p.sent.get() & !bit);
-    }
+    let of = match b.sent.bits() & bit {
+        0 => &private().sent,
+        _ => &b.sent,
+    };
+    of.remove(bit);
 }
 
 /// Is this rt_sigaction to leave the signal without a handler? (Asked before it: the old action may be told in
@@ -110,18 +138,18 @@ pub fn loses_handler(args: &[u64; 6]) -> Option<u64> {
 pub fn handler_lost(signal: u64) {
     let bit = bit(signal);
     let p = private();
-    p.sent.set(p.sent.get() & !bit);
-    block().sent &= !bit;
+    p.sent.remove(bit);
+    block().sent.remove(bit);
     for slot in (0..MAX_THREADS).filter(|_| p.multi.get() != 0) {
-        let mut b = block_at(slot);
-        if b.sent & bit != 0 {
-            b.sent &= !bit;
+        let sent = sent_to(slot);
+        if sent.bits() & bit != 0 {
+            sent.remove(bit);
         }
     }
 }
 
 /// A forked child's first thread: nothing waits for it.
-pub fn forget(mut b: Here) {
-    private().sent.set(0);
-    b.sent = 0;
+pub fn forget(b: Here) {
+    private().sent.clear();
+    b.sent.clear();
 }

@@ -7,16 +7,21 @@
 //! The record TURN says which turn this is, and whose it was before, up to which position of that
 //! thread's ring. A follower's thread takes the turn when the one before has come to that position.
 
+mod holder;
+pub mod kin;
+mod quick;
+
 use crate::diverge::diverged;
 use crate::event::plain;
 use crate::log::{append, get, is_cut, publish, put, remember, rewind, word_at};
 use crate::state::{Here, block, block_anew, block_at, leads, private};
 use crate::stop::broken;
 use crate::thread::await_exits;
-use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at};
+use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at, wake_one_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use geryon_abi::layout::{FIRST_LOOK, MAX_THREADS, repeat, wait, why};
-use geryon_abi::record::{kind, seal, unseal, word};
+use geryon_abi::record::{kind, kind_of, seal, unseal, word};
+use holder::{Holder, LOOK_NS, Loan};
 
 /// The turn is free.
 const FREE: u32 = 0;
@@ -24,16 +29,26 @@ const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 /// Free, but not for who had it last: others were waiting.
 const OFFERED: u32 = 2;
+/// Who had it last makes a call that is over soon, and goes on then.
+const LENT: u32 = 3;
+/// How often it is lent before it is given away, while others wait.
+const MOST_LENT: u32 = 64;
 
 /// Leader: the turn.
 static TURN: AtomicU32 = AtomicU32::new(TAKEN);
 /// Leader: threads that wait for it.
 static WAITING: AtomicU32 = AtomicU32::new(0);
+/// Leader: how often it was lent since it was given away.
+static LENDS: AtomicU32 = AtomicU32::new(0);
 /// Who had it last, and that thread's position then (changed by the owner only).
 static LAST_SLOT: AtomicU64 = AtomicU64::new(0);
 static LAST_POS: AtomicU64 = AtomicU64::new(0);
 /// Leader: slot of the thread that has the turn.
 static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Detail of a TURN record: the turn was taken from who had it.
+const FORCED: u8 = 1;
+/// The same: a KIN record follows.
+const WITH_KIN: u8 = 2;
 /// Number of the present turn.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// Follower: where the thread whose turn comes next waits, by the turn's number.
@@ -87,21 +102,39 @@ pub fn begin(mut b: Here) {
     OWNER.store(b.slot, Ordering::Relaxed);
     TURN.store(TAKEN, Ordering::Relaxed);
     WAITING.store(0, Ordering::Relaxed);
+    LENDS.store(0, Ordering::Relaxed);
     NUMBER.store(0, Ordering::Relaxed);
+}
+
+/// Leader: about to make this call, which may block; let others run.
+pub fn release_for(b: Here, nr: u16, args: &[u64; 6]) {
+    let lends = is_awaited() && LENDS.load(Ordering::SeqCst) < MOST_LENT && quick::is(nr, args);
+    give(b, lends);
 }
 
 /// Leader: about to block; let others run.
 pub fn release(b: Here) {
+    give(b, false);
+}
+
+fn give(b: Here, lends: bool) {
     if b.has_turn.swap(0, Ordering::SeqCst) == 0 {
         return;
     }
+    kin::give(b, lends);
     b.starves.store(0, Ordering::Relaxed);
     LAST_SLOT.store(b.slot as u64, Ordering::Relaxed);
     LAST_POS.store(b.pos, Ordering::Relaxed);
-    let next = if WAITING.load(Ordering::SeqCst) != 0 {
+    let next = if lends {
+        LENT
+    } else if WAITING.load(Ordering::SeqCst) != 0 {
         OFFERED
     } else {
         FREE
+    };
+    match lends {
+        true => LENDS.fetch_add(1, Ordering::SeqCst),
+        false => LENDS.swap(0, Ordering::SeqCst),
     };
     // Whoever takes it next tells the others.
     let kept = block_anew();
@@ -110,45 +143,30 @@ pub fn release(b: Here) {
     }
     point!(TurnReleased);
     TURN.swap(next, Ordering::SeqCst);
-    if WAITING.load(Ordering::SeqCst) != 0 {
-        wake_at(&TURN as *const AtomicU32 as u64, false);
+    if !lends && WAITING.load(Ordering::SeqCst) != 0 {
+        // It is not this one, and takes the turn, or finds that somebody has, who will wake the next.
+        wake_one_at(&TURN as *const AtomicU32 as u64, false);
     }
 }
 
 /// Leader: go on running the program's code. Logs the turn if somebody else had it meanwhile.
 pub fn acquire(b: Here) {
     if b.has_turn.load(Ordering::SeqCst) != 0 {
+        if kin::lacks()
+            && let Some(record) = kin::acquire()
+        {
+            let b = block_anew();
+            append(b, record);
+            remember(b, record[0]);
+            publish(b);
+        }
         return;
     }
-    let mut forced = 0;
-    let (mut holder, mut same) = (Holder::default(), Holder::default());
-    WAITING.fetch_add(1, Ordering::SeqCst);
-    let mut patience = Patience::long();
-    announce(wait::TURN, &TURN as *const AtomicU32 as u64, 0);
-    loop {
-        let now = TURN.load(Ordering::SeqCst);
-        let mine = LAST_SLOT.load(Ordering::SeqCst) == b.slot as u64;
-        let others = WAITING.load(Ordering::SeqCst) > 1;
-        let may = now == FREE || (now == OFFERED && (!mine || !others));
-        if may
-            && TURN
-                .compare_exchange(now, TAKEN, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
-        {
-            break;
-        }
-        if !may && patience.spend() {
-            sleep_at_most(&TURN as *const AtomicU32 as u64, now, holder.look_again());
-            holder.complain();
-            // Seen twice, and each for itself: a wrong register does not take anybody's turn away.
-            if now == TAKEN && holder.spins() & same.spins() && holder.rob() {
-                forced = 1;
-                break;
-            }
-        }
-    }
-    WAITING.fetch_sub(1, Ordering::SeqCst);
-    announce_end();
+    let forced = match regains(b) {
+        true => 0,
+        false => wait_for_turn(b),
+    };
+    let among_kin = kin::acquire();
     // A register that held it while the thread slept may name another one by now.
     let b = block_anew();
     OWNER.store(b.slot, Ordering::SeqCst);
@@ -161,20 +179,82 @@ pub fn acquire(b: Here) {
     if slot != b.slot as u64 || pos != b.pos {
         let number = NUMBER.load(Ordering::Relaxed).wrapping_add(1);
         NUMBER.store(number, Ordering::Relaxed);
-        let w = word(kind::TURN, forced, 0, number);
+        let with_kin = if among_kin.is_some() { WITH_KIN } else { 0 };
+        let w = word(kind::TURN, forced | with_kin, 0, number);
         append(b, [w, seal(w, slot as u32, pos), pos]);
         if !is_as_kept(b) {
             broken();
         }
         remember(b, w);
+        if let Some(record) = among_kin {
+            append(b, record);
+            remember(b, record[0]);
+        }
         point!(TurnUnpublished);
         // At once: followers run what comes now while we do, not when we come to the next record.
+        publish(b);
+    } else if let Some(record) = among_kin {
+        append(b, record);
+        remember(b, record[0]);
         publish(b);
     } else if !was_last(block_anew()) {
         broken();
     }
     // A thread whose death came before this turn is really gone for whoever looks at its id word.
     await_exits();
+}
+
+/// Leader: has the thread lent the turn, and nobody has taken it?
+fn regains(b: Here) -> bool {
+    let seq = Ordering::SeqCst;
+    TURN.load(seq) == LENT
+        && LAST_SLOT.load(seq) == b.slot as u64
+        && TURN.compare_exchange(LENT, TAKEN, seq, seq).is_ok()
+}
+
+/// Leader: wait until the turn can be had, and take it: by force ([`FORCED`]), or not.
+fn wait_for_turn(b: Here) -> u8 {
+    let mut forced = 0;
+    let (mut holder, mut same) = (Holder::default(), Holder::default());
+    WAITING.fetch_add(1, Ordering::SeqCst);
+    let mut patience = Patience::long();
+    let mut loan = Loan::default();
+    announce(wait::TURN, &TURN as *const AtomicU32 as u64, 0);
+    loop {
+        let now = TURN.load(Ordering::SeqCst);
+        let mine = LAST_SLOT.load(Ordering::SeqCst) == b.slot as u64;
+        let others = WAITING.load(Ordering::SeqCst) > 1;
+        let may = match now {
+            FREE => true,
+            OFFERED => !mine || !others,
+            LENT => mine || loan.is_overdue(LAST_POS.load(Ordering::SeqCst)),
+            _ => false,
+        };
+        if may
+            && TURN
+                .compare_exchange(now, TAKEN, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+        {
+            break;
+        }
+        if !may && patience.spend() {
+            let limit = holder.look_again();
+            if loan.nap(limit, |ns| {
+                sleep_at_most(&TURN as *const AtomicU32 as u64, now, ns)
+            }) {
+                continue;
+            }
+            holder.complain();
+            // Seen twice, and each for itself: a wrong register does not take anybody's turn away.
+            if now == TAKEN && holder.spins() & same.spins() && holder.rob() {
+                forced = FORCED;
+                break;
+            }
+        }
+    }
+    WAITING.fetch_sub(1, Ordering::SeqCst);
+    announce_end();
+    forced
 }
 
 /// Leader: was this thread the last one to have the turn, and has it been nowhere since?
@@ -191,105 +271,10 @@ fn is_as_kept(b: Here) -> bool {
         && geryon_abi::record::low_of(w) == NUMBER.load(Ordering::SeqCst)
 }
 
-/// How often a waiting thread looks at the one that has the turn.
-const LOOK_NS: u64 = 50_000_000;
-/// The same at first.
-const FIRST_LOOK_NS: u64 = 20_000_000;
-/// Processor time after which a thread that has the turn, and that others wait for, loses it
-/// although it has come to no hand-over: it may be spinning on a word that another thread is to
-/// change. From there to its next call it runs beside the others, in every replica; what it shares
-/// with them in that time is not repeated exactly. So long, because a compressor's thread may well
-/// compute for half a minute between two calls; who spins at a load or an atomic instruction is not meant (`look.rs`).
-const SPIN_NS: u64 = 60_000_000_000;
-
-/// The thread that has the turn, as a waiting one sees it.
-#[derive(Default)]
-struct Holder {
-    slot: u32,
-    events: u64,
-    used: u64,
-    /// The monitor knows that it computes while others wait.
-    told: bool,
-}
-
-impl Holder {
-    /// For how many nanoseconds it is left alone.
-    fn look_again(&self) -> u64 {
-        if self.told { LOOK_NS } else { FIRST_LOOK_NS }
-    }
-
-    /// It has had the turn since the last look, and has come to no event: the monitor is to interrupt it where
-    /// all replicas' threads are in the same state, which those that spin are at any time.
-    fn complain(&mut self) {
-        let slot = OWNER.load(Ordering::SeqCst);
-        let h = block_at(slot as usize);
-        let computes = h.frame == 0 && h.has_turn.load(Ordering::SeqCst) != 0;
-        if self.told || self.used == 0 || slot != self.slot || h.events != self.events || !computes
-        {
-            return;
-        }
-        self.told = true;
-        h.starves.store(1, Ordering::SeqCst);
-        crate::gate::rpc(geryon_abi::layout::rpc::STARVES, slot as u64, 0, 0);
-    }
-
-    /// Has it used much processor time without an event since we first saw it?
-    fn spins(&mut self) -> bool {
-        let slot = OWNER.load(Ordering::SeqCst);
-        let h = block_at(slot as usize);
-        let (events, used) = (h.events, thread_time(h.own_tid));
-        if slot != self.slot || events != self.events || self.used == 0 {
-            *self = Holder {
-                slot,
-                events,
-                used,
-                told: false,
-            };
-        }
-        used.saturating_sub(self.used) > SPIN_NS
-    }
-
-    /// Take its turn away, if it is still running the program's code.
-    fn rob(&self) -> bool {
-        let h = block_at(self.slot as usize);
-        if h.has_turn.swap(0, Ordering::SeqCst) == 0 {
-            return false;
-        }
-        let in_kernel = h.waiting.load(Ordering::SeqCst) == wait::KERNEL;
-        if (h.frame != 0 && !in_kernel) || h.events != self.events {
-            // It is just coming to an event: let it.
-            h.has_turn.store(1, Ordering::SeqCst);
-            return false;
-        }
-        h.robbed.store(1, Ordering::SeqCst);
-        LAST_SLOT.store(h.slot as u64, Ordering::SeqCst);
-        LAST_POS.store(h.pos, Ordering::SeqCst);
-        true
-    }
-}
-
-/// Processor time of a thread of this process, in nanoseconds.
-fn thread_time(tid: u32) -> u64 {
-    const NR_CLOCK_GETTIME: u64 = 228;
-    const PER_THREAD_SCHED: u64 = 6;
-    let clock = (!(tid as u64) << 3) | PER_THREAD_SCHED;
-    let mut t = [0u64; 2];
-    crate::gate::real(
-        NR_CLOCK_GETTIME,
-        [
-            clock as u32 as i32 as u64,
-            t.as_mut_ptr() as u64,
-            0,
-            0,
-            0,
-            0,
-        ],
-    );
-    t[0] * 1_000_000_000 + t[1]
-}
-
 /// Follower: this thread stands at its present position and holds nothing back.
 pub fn pause(mut b: Here) {
+    // First: as soon as another thread may have the turn it is not this one that has it.
+    kin::stand(b, b.pos);
     b.released = b.pos;
     changed();
 }
@@ -311,7 +296,8 @@ pub fn take(mut b: Here, w: u64) -> bool {
     let start = b.pos - 1;
     remember(b, w);
     let number = geryon_abi::record::low_of(w);
-    let forced = geryon_abi::record::detail_of(w) != 0;
+    let detail = geryon_abi::record::detail_of(w);
+    let forced = detail & FORCED != 0;
     let (second, pos) = (get(b), get(b));
     let Some(slot) = unseal(w, second, pos).filter(|s| (*s as usize) < MAX_THREADS) else {
         diverged(why::DAMAGED, start, plain(w));
@@ -319,6 +305,7 @@ pub fn take(mut b: Here, w: u64) -> bool {
     };
     // Only now: a record that the leader published in two parts (its ring was full) makes `get`
     // wait, and that notes another position.
+    kin::stand(b, start);
     b.released = start;
     b.standing = start;
     changed();
@@ -361,6 +348,16 @@ pub fn take(mut b: Here, w: u64) -> bool {
     OWNER.store(b.slot, Ordering::SeqCst);
     point!(TurnTaken);
     changed();
+    if detail & WITH_KIN == 0 {
+        kin::goes_on();
+    } else if let Some(next) = crate::log::get_first(b) {
+        // (Where the log was cut off before it the turn of the kin is to be had as a leader.)
+        if kind_of(next) == kind::KIN {
+            kin::take(b, next, true);
+        } else {
+            diverged(why::KIND, b.pos - 1, plain(word(kind::KIN, 0, 0, 0)));
+        }
+    }
     await_exits();
     true
 }
@@ -379,6 +376,8 @@ pub fn promoted() {
     let o = block_at(owner as usize);
     let ended = o.this == 0 || o.free.load(Ordering::SeqCst) != 0;
     WAITING.store(0, Ordering::SeqCst);
+    LENDS.store(0, Ordering::SeqCst);
+    kin::promoted();
     LAST_SLOT.store(owner as u64, Ordering::SeqCst);
     LAST_POS.store(position(o), Ordering::SeqCst);
     for slot in 0..MAX_THREADS {
@@ -428,9 +427,9 @@ pub fn yield_turn(mut b: Here) {
     log_yield(b);
 }
 
-/// Leader: does another thread wait for the turn?
+/// Leader: does another thread wait for the turn, or a process for that of the kin?
 pub(crate) fn is_awaited() -> bool {
-    WAITING.load(Ordering::SeqCst) != 0
+    WAITING.load(Ordering::SeqCst) != 0 || kin::is_awaited()
 }
 
 /// Leader: which turn this is.

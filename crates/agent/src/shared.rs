@@ -10,18 +10,19 @@
 mod beside;
 mod compare;
 mod ranges;
+pub mod segment;
 
 use crate::gate::{real, rpc};
 use crate::passage::Passage;
-use crate::state::{block, header, leads, private};
+use crate::state::{block, header, is_kin, leads, private};
 use crate::undo::{is_file, offset_of};
 use compare::ask_to_compare;
 pub use compare::{ends, stand};
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::object;
 use geryon_abi::layout::{enclosed, rpc as number, vforked};
-use geryon_abi::table::content::{self, Place};
+use geryon_abi::layout::{kin, object};
+use geryon_abi::table::content::{self, Changed};
 use ranges::RANGES;
 
 const NR_CLOSE: u64 = 3;
@@ -58,7 +59,10 @@ fn may_be_stored_to(args: &[u64; 6]) -> bool {
 /// Do all replicas come together for this call, which changes what is mapped?
 pub fn is_agreed(nr: u64, args: &[u64; 6]) -> bool {
     const ANONYMOUS: u64 = 0x20;
-    let maps = nr == NR_MMAP && args[3] & ANONYMOUS == 0 && is_shared(args[3]);
+    let maps = match nr {
+        NR_MMAP => args[3] & ANONYMOUS == 0 && is_shared(args[3]),
+        _ => nr == segment::NR_SHMAT,
+    };
     private().replicas > 1 && (maps || gives_up(nr, args).is_some())
 }
 
@@ -68,9 +72,18 @@ fn gives_up(nr: u64, args: &[u64; 6]) -> Option<(u64, u64)> {
     let (start, len) = match nr {
         NR_MMAP if args[3] & FIXED != 0 => (args[0], args[1]),
         NR_MUNMAP | NR_MREMAP => (args[0], args[1]),
+        segment::NR_SHMDT => (args[0], segment::bytes_at(args[0])?),
         _ => return None,
     };
     RANGES.touch(start, len).then_some((start, len))
+}
+
+/// All, behind a call that has mapped an object: the process is one of those that may share memory.
+pub fn is_mapped() {
+    let p = private();
+    if p.kin.get() == 0 {
+        p.kin.set(kin::IS_TO_JOIN);
+    }
 }
 
 /// Leader: all have come to the call.
@@ -83,12 +96,20 @@ pub fn agreed(nr: u64, args: &[u64; 6]) {
 /// All, in the section in which what is mapped is changed: a call has done that; `of_object`: it has mapped
 /// one.
 pub fn changed(nr: u64, args: &[u64; 6], result: u64, of_object: bool) {
+    let attaches = nr == segment::NR_SHMAT && of_object;
+    if attaches {
+        private().related.set(1);
+        private().shares.set(1);
+        RANGES.add(result, segment::bytes_at(result).unwrap_or(0));
+    }
     if nr == NR_MMAP && is_shared(args[3]) && (of_object || may_be_stored_to(args)) {
         private().related.set(1);
+        private().shares.set(1);
     }
     let given_up = gives_up(nr, args);
     if let Some((start, len)) = given_up {
         RANGES.remove(start, len);
+        segment::forget(start, len);
         if leads() && private().replicas > 1 {
             rpc(number::UNMAPPED, 0, 0, 0);
         }
@@ -96,7 +117,7 @@ pub fn changed(nr: u64, args: &[u64; 6], result: u64, of_object: bool) {
     let moved = given_up.is_some() && nr == NR_MREMAP;
     if moved {
         RANGES.add(result, args[2]);
-    } else if of_object && is_shared(args[3]) {
+    } else if of_object && !attaches && is_shared(args[3]) {
         RANGES.add(result, args[1]);
     }
 }
@@ -156,7 +177,8 @@ fn is_known(fd: u64) -> bool {
 /// A transfer between a file and memory, which may be what a file is mapped to: in serial order no other
 /// thread stores there meanwhile.
 pub fn keeps_turn(nr: u16, args: &[u64; 6]) -> bool {
-    header().shared.load(Ordering::SeqCst) != 0 && content::transfers(nr as u64) && is_file(args[0])
+    let may_share = header().shared.load(Ordering::SeqCst) != 0 || is_kin();
+    may_share && content::transfers(nr as u64) && is_file(args[0])
 }
 
 /// Leader, behind a call and before it is logged: what it has put into a file has to come into the objects.
@@ -173,39 +195,29 @@ pub fn mirror(nr: u16, args: &[u64; 6], result: i64) {
 
 #[cold]
 fn mirror_change(nr: u16, args: &[u64; 6], result: u64) {
-    const O_TRUNC: u64 = 0o1000;
-    const ALL: u64 = u64::MAX;
-    let arg = |i: u8| args[i as usize];
-    let before = |fd: u8| (offset_of(arg(fd)) as u64).wrapping_sub(result);
-    let Some(place) = content::place(nr as u64, args) else {
-        return;
-    };
-    let (fd, at, len) = match place {
-        Place::Before(fd) => (arg(fd), before(fd), result),
-        Place::At(fd, at) if arg(at) == u64::MAX => (arg(fd), before(fd), result),
-        Place::At(fd, at) => (arg(fd), arg(at), result),
-        Place::Pointed(fd, at) if arg(at) == 0 => (arg(fd), before(fd), result),
-        // (If another thread has taken the word away meanwhile.)
-        Place::Pointed(fd, at) => match crate::access::word64(arg(at)) {
-            Some(end) => (arg(fd), end.wrapping_sub(result), result),
-            None => (arg(fd), 0, ALL),
-        },
-        Place::Range(fd, at, len) => (arg(fd), arg(at), arg(len)),
-        Place::All(fd) => (arg(fd), 0, ALL),
-        Place::Truncating(flags) if arg(flags) & O_TRUNC == 0 => return,
-        Place::Length | Place::Truncating(_) => {
-            rpc(number::WROTE, ALL, 0, 0);
-            return;
+    let stands = |fd| offset_of(fd) as u64;
+    match content::changed(nr as u64, args, result, stands, crate::access::word64) {
+        Some(Changed::Bytes { fd, at, len }) if is_known(fd) => {
+            rpc(number::WROTE, fd as u32 as u64, at, len);
         }
-    };
-    if is_known(fd) {
-        rpc(number::WROTE, fd as u32 as u64, at, len);
+        Some(Changed::Length) => {
+            rpc(number::WROTE, content::ALL, 0, 0);
+        }
+        Some(Changed::Bytes { .. }) | None => {}
     }
 }
 
 /// Follower: map this replica's own object as the leader has mapped the file. `a` are mmap's arguments, with
 /// the address.
 pub fn map(a: [u64; 6], object: u32) -> i64 {
+    // A copy would wait for a process, or for a letter, of its source's.
+    block().publishing.store(1, Ordering::SeqCst);
+    let result = map_own(a, object);
+    block().publishing.store(0, Ordering::SeqCst);
+    result
+}
+
+fn map_own(a: [u64; 6], object: u32) -> i64 {
     // A forked process that follows has no descriptors, and nobody counts its own.
     if private().shares_files.get() != 0 || leads() {
         return beside::map(a, object);
@@ -218,7 +230,11 @@ pub fn map(a: [u64; 6], object: u32) -> i64 {
     fetched.map_or_else(|e| e, |fd| map_and_close(a, fd))
 }
 
-fn map_and_close(a: [u64; 6], fd: u64) -> i64 {
+/// (A length of 0: all of it.)
+fn map_and_close(mut a: [u64; 6], fd: u64) -> i64 {
+    if a[1] == 0 {
+        a[1] = segment::bytes_of(fd);
+    }
     let mapped = real(NR_MMAP, [a[0], a[1], a[2], a[3], fd, a[5]]);
     real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
     mapped
@@ -227,7 +243,7 @@ fn map_and_close(a: [u64; 6], fd: u64) -> i64 {
 /// First steps of a forked child: what it has inherited it may read.
 pub fn born() {
     const PAIRS: usize = 32;
-    if !RANGES.touch(0, u64::MAX) || private().replicas == 1 {
+    if !RANGES.touch(0, u64::MAX) || private().replicas == 1 || is_kin() {
         return;
     }
     RANGES.clear();

@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::ops::{Deref, DerefMut};
 use geryon_abi::layout::{
-    Block, Header, MAX_THREADS, PRIVATE_BASE, Private, SEGMENT_BASE, block_address, role,
+    Block, Header, Layout, MAX_THREADS, PRIVATE_BASE, Private, SEGMENT_BASE, block_address, role,
 };
 
 /// This thread's block. A handle, not a reference: signal handlers and nested entries change the
@@ -79,6 +79,12 @@ pub fn private() -> &'static Private {
     unsafe { &*(PRIVATE_BASE as *const Private) }
 }
 
+/// Where this replica's memory lies.
+#[inline(always)]
+pub fn layout() -> Layout {
+    private().layout
+}
+
 /// The head of the group's shared segment.
 #[inline(always)]
 pub fn header() -> &'static Header {
@@ -90,6 +96,12 @@ pub fn header() -> &'static Header {
 #[inline(never)]
 pub fn is_to_lead() -> bool {
     header().leader.load(core::sync::atomic::Ordering::SeqCst) == private().replica.get()
+}
+
+/// Is this process one of the kin, which take turns?
+#[inline(always)]
+pub fn is_kin() -> bool {
+    private().kin.get() == geryon_abi::layout::kin::JOINED
 }
 
 /// True in the leader. (Read anew each time: a follower may be promoted while it waits.)

@@ -6,6 +6,7 @@ mod death;
 mod first;
 pub mod flags;
 mod futex;
+pub mod kin;
 mod own;
 mod robust;
 mod slot;
@@ -18,6 +19,7 @@ pub use own::{set_tid_address, sigprocmask};
 pub use slot::take_slot;
 
 use crate::gate::guarded;
+use crate::state::Here;
 use crate::state::{block, block_at, private};
 use core::sync::atomic::{AtomicU32, Ordering};
 use death::EXITING_COUNT;
@@ -38,6 +40,16 @@ pub fn store_tid(address: u64, tid: u32) {
 /// Has the process one thread?
 pub fn is_single() -> bool {
     ALIVE.load(Ordering::Acquire) == 1
+}
+
+/// The process is to have a second thread, or another process is to share its memory.
+pub fn becomes_many(b: Here) {
+    let p = private();
+    if p.multi.get() == 0 {
+        crate::clock::register_barrier();
+        p.multi.set(1);
+        crate::serial::begin(b);
+    }
 }
 
 /// In a forked child: this thread is the only one, and every ring is new.
@@ -64,5 +76,5 @@ pub fn alone() {
     }
     me.pending_count.store(0, Ordering::Relaxed);
     me.signal_logged = 0;
-    me.sent = 0;
+    me.sent.clear();
 }

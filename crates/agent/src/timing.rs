@@ -1,6 +1,6 @@
 //! Calls that set timers. The leader's time at which they are made is in the log before them.
 
-use crate::call::input;
+use crate::call::input_begun;
 use crate::compare::expect_plain;
 use crate::log::{get, publish, put, remember, verified};
 use crate::state::{Here, block, leads};
@@ -24,13 +24,14 @@ pub fn set(frame: &mut Frame, row: &Row) {
         frame.rax = EAGAIN as u64;
         return;
     }
+    let start = b.pos;
     if let Some(mut asked) = asked(&frame.args(), row.nr) {
         if asked.exists != 0 && asked.value != 0 && asked.absolute == 0 {
             asked.since = leaders_now(b, frame, asked.clock);
         }
         b.timer_asked = asked;
     }
-    input(frame, row);
+    input_begun(frame, row, start);
 }
 
 /// The leader's time; of a clock that counts processor time, one's own.

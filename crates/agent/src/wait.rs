@@ -2,7 +2,7 @@
 //! waits for is in shared memory (another replica stores it) or in this process.
 
 use crate::gate::real;
-use crate::state::{Here, block, private};
+use crate::state::{Here, block, layout, private};
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::record::{kind, word};
@@ -140,6 +140,12 @@ pub fn intend(mut b: Here, what: u64, digest: u64) {
     b.intent_at = b.pos;
 }
 
+/// The same for an operation on an object at this address.
+#[inline(always)]
+pub fn intend_on(b: Here, what: u64, object: u64) {
+    intend(b, what, layout().name(object));
+}
+
 /// The same for a call, of whatever kind its record is.
 #[inline(always)]
 pub fn intend_call(b: Here, nr: u16, digest: u64) {
@@ -176,8 +182,16 @@ pub fn sleep_at(address: u64, seen: u32, shared: bool) {
 
 /// The same, but no longer than `ns` nanoseconds (less than a second).
 pub fn sleep_at_most(address: u64, seen: u32, ns: u64) {
+    sleep_limited(address, seen, ns, FUTEX_WAIT | FUTEX_PRIVATE);
+}
+
+/// The same, of a word that another process may store.
+pub fn sleep_at_most_shared(address: u64, seen: u32, ns: u64) {
+    sleep_limited(address, seen, ns, FUTEX_WAIT);
+}
+
+fn sleep_limited(address: u64, seen: u32, ns: u64, op: u64) {
     let limit = [0, ns];
-    let op = FUTEX_WAIT | FUTEX_PRIVATE;
     real(
         NR_FUTEX,
         [address, op, seen as u64, limit.as_ptr() as u64, 0, 0],
@@ -194,12 +208,21 @@ pub fn pause(ns: u64) {
 
 /// Wake all that sleep on the word at `address`.
 pub fn wake_at(address: u64, shared: bool) {
+    wake(address, shared, i32::MAX);
+}
+
+/// The same, where one of them is enough: the one that sleeps longest.
+pub fn wake_one_at(address: u64, shared: bool) {
+    wake(address, shared, 1);
+}
+
+fn wake(address: u64, shared: bool, count: i32) {
     let op = if shared {
         FUTEX_WAKE
     } else {
         FUTEX_WAKE | FUTEX_PRIVATE
     };
-    real(NR_FUTEX, [address, op, i32::MAX as u64, 0, 0, 0]);
+    real(NR_FUTEX, [address, op, count as u64, 0, 0, 0]);
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
 //! Rewriting the code of a process: where its trampolines go, and writing the plan's bytes.
 //!
 //! The first replica that has a file mapped at an address works out what to write there
-//! ([`Rewrite`]); the others, whose layout is the same, get the same bytes.
+//! ([`Rewrite`]); the others get the same bytes where their layout is the same, and else bytes of their own, which
+//! lie at the same places.
+
+mod areas;
+
+pub use areas::{Areas, SENTRY_BYTES};
 
 use crate::image::Image;
 use crate::maps::{AddressSpace, CodeMap};
@@ -9,12 +14,10 @@ use crate::plans::{Planned, Plans};
 use crate::private_field;
 use crate::setup::map_area;
 use anyhow::Result;
-use geryon_abi::layout::ERRNO_LOCATION;
+use geryon_abi::layout::{ERRNO_LOCATION, Layout};
 use geryon_tracee::{RemoteMemory, Stopped};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::rc::Rc;
 
 /// Room for one `jmp [rip]` with its address.
 const STUB_BYTES: u64 = 16;
@@ -25,6 +28,10 @@ const GAP: u64 = 2048;
 /// What is written for one executable mapping.
 pub struct Rewrite {
     path: PathBuf,
+    /// Where the mapping starts.
+    start: u64,
+    /// In which layout.
+    layout: Layout,
     /// Trampolines: address (a multiple of the page size) and bytes.
     area: (u64, Vec<u8>),
     /// The program's code.
@@ -40,83 +47,6 @@ struct Piece {
     new: Vec<u8>,
 }
 
-/// What happened at one mapping call: the rewrites, if any.
-type Mapping = Rc<[Rewrite]>;
-
-/// The rewritten code of one process group, and where each replica is in it.
-#[derive(Clone, Default)]
-pub struct Areas {
-    /// For each address and length what was mapped there, in order. A mapping call is made by
-    /// each replica once, so the n-th of one is the n-th of the others, however late.
-    mappings: HashMap<(u64, u64), Vec<Mapping>>,
-    /// How many of them each replica has had, by replica, address, length.
-    had: HashMap<(usize, u64, u64), usize>,
-    /// Addresses in trampolines and the program's own that they stand for, sorted; by the
-    /// trampolines' address.
-    pcs: std::collections::BTreeMap<u64, Rc<[(u64, u64)]>>,
-    /// Pages for code that stops a thread in the midst of computation.
-    sentries: Vec<u64>,
-}
-
-/// Bytes of such a page.
-pub const SENTRY_BYTES: u64 = 4096;
-
-impl Areas {
-    /// The program's own address for one in a trampoline.
-    pub fn original(&self, pc: u64) -> Option<u64> {
-        let (_, pcs) = self.pcs.range(..=pc).next_back()?;
-        let at = pcs.binary_search_by_key(&pc, |e| e.0).ok()?;
-        Some(pcs[at].1)
-    }
-
-    /// Is this an address in a trampoline?
-    pub fn contain(&self, pc: u64) -> bool {
-        /// No trampoline is longer, behind the last instruction that it has of the program's.
-        const LONGEST: u64 = 256;
-        let area = self.pcs.range(..=pc).next_back();
-        let end = area.and_then(|(_, pcs)| pcs.last());
-        end.is_some_and(|(last, _)| pc < last + LONGEST) || self.has_sentry(pc)
-    }
-
-    /// Is it one in the pages for what stops a thread in the midst of computation?
-    pub fn has_sentry(&self, pc: u64) -> bool {
-        let mut pages = self.sentries.iter();
-        pages.any(|at| (*at..at + SENTRY_BYTES).contains(&pc))
-    }
-
-    /// The page within reach of this address, if there is one already.
-    pub fn sentry_near(&self, site: u64) -> Option<u64> {
-        let near = |at: &&u64| site.abs_diff(**at) < SENTRY_REACH;
-        self.sentries.iter().find(near).copied()
-    }
-
-    /// Such a page has been mapped.
-    pub fn add_sentry(&mut self, at: u64) {
-        self.sentries.push(at);
-    }
-
-    /// What a child keeps of its parent's: the code that is there, none of the calls to come.
-    pub fn inherited(&self) -> Areas {
-        Areas {
-            pcs: self.pcs.clone(),
-            sentries: self.sentries.clone(),
-            ..Areas::default()
-        }
-    }
-
-    /// A replica that is a copy of another stands where that one stands.
-    pub fn copied(&mut self, from: usize, to: usize) {
-        self.had.retain(|(r, _, _), _| *r != to);
-        let had: Vec<_> = self
-            .had
-            .iter()
-            .filter(|((r, _, _), _)| *r == from)
-            .map(|((_, a, l), n)| ((to, *a, *l), *n))
-            .collect();
-        self.had.extend(had);
-    }
-}
-
 /// A replica of which code is rewritten.
 pub struct Target<'a> {
     /// A thread of it at which calls can be injected.
@@ -127,6 +57,8 @@ pub struct Target<'a> {
     pub space: &'a AddressSpace,
     /// Its number.
     pub replica: usize,
+    /// Where its memory lies.
+    pub layout: Layout,
 }
 
 /// Rewrite what was mapped at an address.
@@ -140,29 +72,42 @@ pub fn rewrite(
     areas: &mut Areas,
     (address, len): (u64, u64),
 ) -> Result<()> {
-    let had = areas.had.entry((target.replica, address, len)).or_default();
-    let n = *had;
-    *had += 1;
-    let known = areas.mappings.entry((address, len)).or_default();
-    if let Some(mapping) = known.get(n).cloned() {
-        for r in mapping.iter() {
-            if !map_area(target.tracee, image, r.area.0, r.area_len())? {
-                not_rewritten(&r.path, "its trampolines' addresses are taken");
-            } else if !r.apply(target.memory)? {
-                not_rewritten(&r.path, DIFFERS);
-            }
-        }
-        return Ok(());
+    let at = (target.layout.name(address), len);
+    if let Some(mapping) = areas.next(target.replica, at) {
+        return rewrite_as_well(target, image, plans, areas, &mapping);
     }
     let mut made = Vec::new();
     for map in target.space.code(address, address + len)? {
-        made.extend(rewrite_first(target, image, plans, areas, &map)?);
+        made.extend(rewrite_first(target, image, plans, areas, &map, None)?);
     }
-    areas
-        .mappings
-        .entry((address, len))
-        .or_default()
-        .push(made.into());
+    areas.mapped(at, made);
+    Ok(())
+}
+
+/// Rewrite in one replica what was rewritten in another one.
+///
+/// # Errors
+/// When the process dies on the way.
+pub fn rewrite_as_well(
+    target: &Target,
+    image: &Image,
+    plans: &mut Plans,
+    areas: &mut Areas,
+    rewrites: &[Rewrite],
+) -> Result<()> {
+    for r in rewrites {
+        if r.layout != target.layout {
+            let here = |address| target.layout.place(r.layout.name(address));
+            let (start, area) = (here(r.start), here(r.area.0));
+            for map in target.space.code(start, start + 1)? {
+                rewrite_first(target, image, plans, areas, &map, Some(area))?;
+            }
+        } else if !map_area(target.tracee, image, r.area.0, r.area_len())? {
+            not_rewritten(&r.path, TAKEN);
+        } else if !r.apply(target.memory)? {
+            not_rewritten(&r.path, DIFFERS);
+        }
+    }
     Ok(())
 }
 
@@ -175,22 +120,25 @@ pub fn rewrite_all(
     image: &Image,
     plans: &mut Plans,
     areas: &mut Areas,
-) -> Result<()> {
+) -> Result<Vec<Rewrite>> {
+    let mut made = Vec::new();
     for map in target.space.code(0, u64::MAX)? {
-        rewrite_first(target, image, plans, areas, &map)?;
+        made.extend(rewrite_first(target, image, plans, areas, &map, None)?);
     }
-    Ok(())
+    Ok(made)
 }
 
+const TAKEN: &str = "its trampolines' addresses are taken";
 const DIFFERS: &str = "it differs in memory from the file";
 
-/// Work out what to write for one mapping, and write it.
+/// Work out what to write for one mapping, and write it; its trampolines at this address, if there is one.
 fn rewrite_first(
     target: &Target,
     image: &Image,
     plans: &mut Plans,
     areas: &mut Areas,
     map: &CodeMap,
+    place: Option<u64>,
 ) -> Result<Option<Rewrite>> {
     let Some(planned) = plans.of(&map.path) else {
         // Not ELF of this machine: code that the program made itself. Its calls trap one by one,
@@ -217,17 +165,22 @@ fn rewrite_first(
     let stubs = (planned.plan.trampoline_len() as u64).next_multiple_of(16);
     let len = (stubs + STUB_BYTES * planned.replaced.len() as u64).next_multiple_of(4096);
     let mut area = None;
-    for a in candidates(map.start, map.end, len) {
-        if target.space.is_free(a, len) && map_area(target.tracee, image, a, len)? {
-            area = Some(a);
-            break;
+    if let Some(place) = place {
+        area = map_area(target.tracee, image, place, len)?.then_some(place);
+    } else {
+        for a in candidates(map.start, map.end, len) {
+            if target.space.is_free(a, len) && map_area(target.tracee, image, a, len)? {
+                area = Some(a);
+                break;
+            }
         }
     }
     let Some(area) = area else {
-        not_rewritten(
-            &map.path,
-            "no free addresses within reach for its trampolines",
-        );
+        let why = match place {
+            Some(_) => TAKEN,
+            None => "no free addresses within reach for its trampolines",
+        };
+        not_rewritten(&map.path, why);
         return Ok(None);
     };
     let emitted = planned
@@ -277,12 +230,14 @@ fn rewrite_first(
     };
     let rewrite = Rewrite {
         path: map.path.clone(),
+        start: map.start,
+        layout: target.layout,
         area: (area, trampolines),
         pieces,
         words,
     };
     rewrite.write(target.memory)?;
-    areas.pcs.insert(area, emitted.pc_map.into());
+    areas.add_pcs(area, emitted.pc_map);
     Ok(Some(rewrite))
 }
 
@@ -452,27 +407,5 @@ mod tests {
                 assert!(furthest < 1 << 31, "{a:#x} is out of reach of {start:#x}");
             }
         }
-    }
-
-    #[test]
-    fn a_sentry_is_found_by_who_is_near() {
-        let mut areas = Areas::default();
-        let site = 0x5555_0000_1234;
-        let page = sentry_pages(site).next().expect("there is room below");
-        assert_eq!(areas.sentry_near(site), None);
-        areas.add_sentry(page);
-        assert_eq!(areas.sentry_near(site), Some(page));
-        assert_eq!(areas.sentry_near(0x7f00_0000_0000), None);
-        assert!(areas.contain(page + 100) && areas.inherited().has_sentry(page));
-    }
-
-    #[test]
-    fn a_copy_stands_where_its_source_stands() {
-        let mut areas = Areas::default();
-        areas.had.insert((1, 0x1000, 0x2000), 3);
-        areas.had.insert((2, 0x5000, 0x1000), 1);
-        areas.copied(1, 2);
-        assert_eq!(areas.had.get(&(2, 0x1000, 0x2000)), Some(&3));
-        assert_eq!(areas.had.get(&(2, 0x5000, 0x1000)), None);
     }
 }

@@ -214,6 +214,7 @@ impl Monitor {
                 pid,
                 tid,
                 pos,
+                layout: self.layout(pid),
             });
         }
         let mut held = Vec::new();
@@ -295,9 +296,15 @@ impl Monitor {
         let in_trampoline = id
             .and_then(|id| self.groups.get(&id))
             .is_none_or(|g| g.areas.contain(regs.rip));
+        // Its handler is about to run, and what it stands at is where that returns to.
+        let takes_signal = self
+            .threads
+            .get(&part.tid)
+            .is_none_or(|t| t.inject.is_some() || t.frame_mask.is_some());
         let there = (part.tid, part.pos, Doing::Computes);
         Ok(!self.in_agent(part.tid)?
             && !in_trampoline
+            && !takes_signal
             && self.looked_at(part.pid, slot) == Some(there))
     }
 

@@ -1,6 +1,7 @@
 //! The agent's image: parsed once, laid out in a memfd that replicas map.
 
 use anyhow::{Context, Result};
+use geryon_abi::layout::kin::KIN_BYTES;
 use geryon_abi::layout::{
     AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, MAX_THREADS,
 };
@@ -18,7 +19,7 @@ static BYTES: &[u8] = include_bytes!(env!("GERYON_AGENT_IMAGE"));
 
 /// What the monitor needs to know of the image.
 pub struct Image {
-    /// The memory image: from `AGENT_BASE` on, then the gate's pages.
+    /// The memory image: from `AGENT_BASE` on, then the gate's pages, and the memory of the kin's turn.
     pub memfd: File,
     /// Bytes that are mapped read-only and executable; the rest is data.
     pub code: u64,
@@ -95,6 +96,7 @@ impl Image {
         let mut memfd = memfd("geryon-agent")?;
         memfd.write_all(&flat)?;
         memfd.write_all(gate)?;
+        memfd.set_len(flat.len() as u64 + GATE_BYTES + KIN_BYTES)?;
         Ok(Image {
             memfd,
             code,
@@ -103,6 +105,11 @@ impl Image {
             points,
             entries,
         })
+    }
+
+    /// Where the memory of the kin's turn begins in the file.
+    pub fn kin_offset(&self) -> u64 {
+        self.len + GATE_BYTES
     }
 
     /// Address of a symbol that the agent is known to have.

@@ -1,10 +1,14 @@
 //! The first process: forked, traced from before its exec, filter installed by itself.
 
+mod named;
+
 use crate::limits::FileSize;
-use crate::options::Options;
+use crate::options::{Options, Variants};
 use anyhow::{Context, Result, bail};
+use geryon_abi::layout::place::RANDOM_BITS;
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Gate, Pid, install_filter, points, seize};
+use named::Environment;
 use std::ffi::CString;
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -28,6 +32,8 @@ pub fn launch(
         .collect::<Result<_, _>>()?;
     let mut argv: Vec<*const libc::c_char> = args.iter().map(|a| a.as_ptr()).collect();
     argv.push(std::ptr::null());
+    let is_random = o.variants == Variants::None || randomness()? <= RANDOM_BITS;
+    let mut environment = Environment::new();
     let (go_read, go_write) = pipe()?;
     let (fail_read, fail_write) = pipe()?;
     if points::fails(FaultPoint::LaunchFails) {
@@ -42,7 +48,7 @@ pub fn launch(
         use std::os::fd::AsRawFd;
         drop(go_write);
         let mut byte = 0u8;
-        // SAFETY: as above; `environ` is this process's own.
+        // SAFETY: as above; argument and environment lists end with null pointers and outlive the call.
         unsafe {
             while libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) == -1 {}
             libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
@@ -50,9 +56,13 @@ pub fn launch(
             if !o.ignore_sigpipe {
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             }
+            if !is_random {
+                libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+            }
             libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV);
             if install_filter(gate).is_ok() {
-                libc::execve(path.as_ptr(), argv.as_ptr(), environ);
+                let environment = environment.of(std::process::id());
+                libc::execve(path.as_ptr(), argv.as_ptr(), environment);
             }
             let errno = *libc::__errno_location();
             libc::write(fail_write.as_raw_fd(), (&raw const errno).cast(), 4);
@@ -75,8 +85,12 @@ pub fn launch(
     Ok((pid, std::fs::File::from(fail_read)))
 }
 
-unsafe extern "C" {
-    static environ: *const *const libc::c_char;
+/// How many bits of addresses the kernel chooses by chance. (If too many, what lies where could not be told from an
+/// address; that replicas differ does not depend on chance.)
+fn randomness() -> Result<u32> {
+    let path = "/proc/sys/vm/mmap_rnd_bits";
+    let text = std::fs::read_to_string(path).context(path)?;
+    text.trim().parse().context(path)
 }
 
 /// Why the exec failed, when it did.

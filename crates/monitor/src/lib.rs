@@ -7,10 +7,13 @@ mod checkpoint;
 mod code;
 mod converge;
 mod cores;
+mod descriptor;
 mod image;
 mod inject;
 mod journal;
+mod kin;
 mod launch;
+mod layout;
 mod limits;
 mod maps;
 mod meeting;
@@ -33,6 +36,9 @@ mod watch;
 
 pub use inject::Watched;
 pub use journal::{Totals, totals_of};
-pub use options::{Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, Verify};
+pub use options::{
+    Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, SharedFiles, Variants,
+    Verify,
+};
 pub use recover::can_populate;
 pub use run::run;

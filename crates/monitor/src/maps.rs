@@ -46,6 +46,8 @@ pub struct SharedMap {
     pub object: ObjectId,
     /// It has no name in the file system, and never had one.
     pub anonymous: bool,
+    /// It is what a replica has in the place of a file.
+    pub stands_for_file: bool,
 }
 
 /// One mapping: what PROCMAP_QUERY tells of it.
@@ -72,6 +74,8 @@ impl Mapping {
 
 /// What [`memfd`](crate::image::memfd)s are called that stand for shared memory.
 pub const SHARED_NAME: &str = "geryon-shared";
+/// As the kernel shows what stands for files, see `crate::objects`.
+const FILE_OBJECT: &[u8] = b"/memfd:geryon-object-";
 /// As the kernel shows them.
 const SHARED_OBJECT: &[u8] = b"/memfd:geryon-shared";
 
@@ -146,6 +150,7 @@ impl AddressSpace {
                         | bit(m.executable, libc::PROT_EXEC),
                     object: m.object,
                     anonymous,
+                    stands_for_file: m.name.starts_with(FILE_OBJECT),
                 });
             }
         }
@@ -168,6 +173,20 @@ impl AddressSpace {
             if are(&m) {
                 out.push((m.start, m.end - m.start));
             }
+        }
+        Ok(out)
+    }
+
+    /// Start, length and name of all mappings.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn all(&self) -> Result<Vec<(u64, u64, Vec<u8>)>> {
+        let mut out = Vec::new();
+        let mut at = 0;
+        while let Some(m) = self.at_or_after(at)? {
+            at = m.end;
+            out.push((m.start, m.end - m.start, m.name));
         }
         Ok(out)
     }

@@ -1,6 +1,7 @@
 //! A thread group whose replicas are brought to the same state in the midst of computation: who takes part,
 //! and how far it is. What is done with them, see `converge.rs`.
 
+mod alike;
 mod compare;
 mod course;
 mod outputs;
@@ -10,6 +11,7 @@ pub use course::{Act, Course, Sample};
 pub use outputs::outputs;
 
 use crate::code::SENTRY_BYTES;
+use geryon_abi::layout::Layout;
 use geryon_patch::Sentry;
 use geryon_tracee::Pid;
 use std::collections::HashMap;
@@ -47,6 +49,8 @@ pub struct Part {
     pub tid: Pid,
     /// Where it is in the log.
     pub pos: u64,
+    /// Where its memory lies. What is compared are names.
+    pub layout: Layout,
 }
 
 /// What the thread that runs does.
@@ -120,7 +124,7 @@ pub struct Meeting {
     pub stands: bool,
     /// Its way to the point.
     pub course: Course,
-    /// Addresses of the words by which the course is told, behind the registers.
+    /// Names of the words by which the course is told, behind the registers.
     pub words: Vec<u64>,
     /// Since when they are held.
     pub began: Instant,
@@ -211,7 +215,7 @@ impl Meeting {
         self.met.iter().filter(|m| **m).count() == 1
     }
 
-    /// Words of the course, by their addresses, of which it is certain that the thread computes them.
+    /// Words of the course, by their names, of which it is certain that the thread computes them.
     pub fn own_words(&self) -> &[u64] {
         if self.in_parallel { &[] } else { &self.words }
     }

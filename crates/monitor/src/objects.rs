@@ -2,8 +2,9 @@
 //! unnamed file in memory for each follower, kept under the file's identity; the leader maps the file itself.
 
 use crate::image::memfd;
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use geryon_tracee::Pid;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -24,16 +25,107 @@ pub struct Object {
     pub identity: Identity,
     /// How messages call it.
     pub name: String,
-    /// The leader's process that maps it. No other one may change it, but those that have inherited it
-    /// see what is there.
-    pub owner: Pid,
-    /// The owner may have stored there what was not compared yet.
+    /// The leader's processes that map it: one, or several that take turns. No other one may change it, but those
+    /// that have inherited it see what is there.
+    pub owners: BTreeSet<Pid>,
+    /// An owner may have stored there what was not compared yet.
     pub is_open: bool,
-    /// The owner was told its number, and has it not mapped in all replicas yet.
+    /// An owner was told its number, and has it not mapped in all replicas yet.
     pub promised: u32,
     file: File,
     /// By replica; none for the leader.
     copies: Vec<Option<File>>,
+    /// The segment that the file stands for.
+    segment: Option<Segment>,
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        if let Some(segment) = &self.segment {
+            // (One that the program has removed is nobody's any more.)
+            let _ = segment.fill_from(&self.file);
+        }
+    }
+}
+
+/// A segment of System V, which the monitor has attached as long as the program has something that stands for it.
+pub struct Segment {
+    id: i32,
+    at: *mut u8,
+    bytes: usize,
+}
+
+impl Segment {
+    /// Attach it.
+    ///
+    /// # Errors
+    /// When it cannot be, or another process has it attached.
+    pub fn attach(id: i32) -> Result<Segment> {
+        // SAFETY: plain numbers, which the kernel fills; then a new mapping where the kernel likes.
+        unsafe {
+            let mut status: libc::shmid_ds = std::mem::zeroed();
+            if libc::shmctl(id, libc::IPC_STAT, &raw mut status) != 0 {
+                return Err(std::io::Error::last_os_error())
+                    .context("what is known of the segment");
+            }
+            if status.shm_nattch != 0 {
+                bail!(
+                    "segment {id} is attached to a process that is none of this program's, which would not see what \
+                     is stored there"
+                );
+            }
+            let at = libc::shmat(id, std::ptr::null(), 0);
+            if at.addr() == usize::MAX {
+                return Err(std::io::Error::last_os_error()).context("the segment");
+            }
+            let bytes = status.shm_segsz.next_multiple_of(4096);
+            // Who stands in for a lost leader is forked from the monitor, and is not to have it attached.
+            libc::madvise(at, bytes, libc::MADV_DONTFORK);
+            Ok(Segment {
+                id,
+                at: at.cast(),
+                bytes,
+            })
+        }
+    }
+
+    /// The file becomes what is in it.
+    ///
+    /// # Errors
+    /// When memory is short.
+    pub fn save_to(&self, file: &File) -> std::io::Result<()> {
+        file.set_len(self.bytes as u64)?;
+        let zero = [0; 4096];
+        for at in (0..self.bytes).step_by(zero.len()) {
+            let mut page = zero;
+            // SAFETY: inside the segment, which may change meanwhile; the copy does not.
+            unsafe {
+                std::ptr::copy_nonoverlapping(self.at.add(at), page.as_mut_ptr(), page.len())
+            };
+            if page != zero {
+                file.write_all_at(&page, at as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// It becomes what is in the file.
+    fn fill_from(&self, file: &File) -> std::io::Result<()> {
+        let mut page = [0; 4096];
+        for at in (0..self.bytes).step_by(page.len()) {
+            file.read_exact_at(&mut page, at as u64)?;
+            // SAFETY: inside the segment; whoever has it attached beside the monitor takes it as it comes.
+            unsafe { std::ptr::copy_nonoverlapping(page.as_ptr(), self.at.add(at), page.len()) };
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: attached by `attach`, and nobody has a reference into it.
+        unsafe { libc::shmdt(self.at.cast()) };
+    }
 }
 
 /// A file that is mapped to be shared and read only, itself, by all replicas.
@@ -104,11 +196,12 @@ impl Object {
             number,
             identity: (status.dev(), status.ino()),
             name,
-            owner,
+            owners: BTreeSet::from([owner]),
             is_open: false,
             promised: 0,
             file,
             copies,
+            segment: None,
         };
         made.set_length()?;
         made.copy(0, u64::MAX)?;
@@ -118,6 +211,96 @@ impl Object {
     /// A replica's own.
     pub fn copy_of(&self, replica: usize) -> Option<&File> {
         self.copies.get(replica)?.as_ref()
+    }
+
+    /// Of the file, and of each replica's own.
+    pub fn inodes(&self) -> Vec<u64> {
+        let own = self.copies.iter().flatten();
+        let own = own.filter_map(|c| Some(c.metadata().ok()?.ino()));
+        std::iter::once(self.identity.1).chain(own).collect()
+    }
+
+    /// What a replica maps: its own, or the file.
+    ///
+    /// # Errors
+    /// When it cannot be opened for writing.
+    pub fn opened(&self, replica: usize) -> std::io::Result<File> {
+        writable(self.copy_of(replica).unwrap_or(&self.file))
+    }
+
+    /// A replica's own becomes what `source` has.
+    ///
+    /// # Errors
+    /// When memory or descriptors are short.
+    pub fn copy_for(&mut self, source: usize, replica: usize) -> Result<()> {
+        let copy = memfd(&format!("{OBJECT_NAME}{}", self.number))?;
+        let from = self.copy_of(source).unwrap_or(&self.file);
+        copy.set_len(from.metadata()?.len())?;
+        let mut buffer = vec![0; PIECE];
+        self.by_piece(0, u64::MAX, |at, n| {
+            if has_data(from, at, n as u64) {
+                from.read_exact_at(&mut buffer[..n], at)?;
+                copy.write_all_at(&buffer[..n], at)?;
+            }
+            Ok(())
+        })?;
+        if let Some(own) = self.copies.get_mut(replica) {
+            *own = Some(copy);
+        }
+        Ok(())
+    }
+
+    /// The file becomes what the replica has, which is to map it. The file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn hand_over(&self, replica: usize) -> std::io::Result<File> {
+        let file = writable(&self.file)?;
+        let Some(own) = self.copy_of(replica) else {
+            return Ok(file);
+        };
+        let length = own.metadata()?.len();
+        if file.metadata()?.len() != length {
+            file.set_len(length)?;
+        }
+        let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
+        self.by_piece(0, u64::MAX, |at, n| {
+            if !has_data(own, at, n as u64) && !has_data(&file, at, n as u64) {
+                return Ok(());
+            }
+            own.read_exact_at(&mut ours[..n], at)?;
+            file.read_exact_at(&mut theirs[..n], at)?;
+            if ours[..n] != theirs[..n] {
+                file.write_all_at(&ours[..n], at)?;
+            }
+            Ok(())
+        })?;
+        Ok(file)
+    }
+
+    /// The replica maps the file, in these processes, and has none of its own any more.
+    pub fn leads(&mut self, replica: usize, owners: BTreeSet<Pid>) {
+        self.owners = owners;
+        self.promised = 0;
+        if let Some(own) = self.copies.get_mut(replica) {
+            *own = None;
+        }
+    }
+
+    /// The file stands for this segment.
+    pub fn of_segment(&mut self, segment: Segment) {
+        self.segment = Some(segment);
+    }
+
+    /// Which one.
+    pub fn segment_id(&self) -> Option<i32> {
+        self.segment.as_ref().map(|s| s.id)
+    }
+
+    /// What the monitor has to hand to a replica that is to map it: its own, or what stands for a segment.
+    pub fn mapped_by(&self, replica: usize) -> Option<&File> {
+        let file = self.segment.as_ref().map(|_| &self.file);
+        self.copy_of(replica).or(file)
     }
 
     /// Are they as long as the file?
@@ -197,6 +380,12 @@ impl Object {
         }
         Ok(())
     }
+}
+
+/// The same file, opened anew.
+fn writable(file: &File) -> std::io::Result<File> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    File::options().read(true).write(true).open(path)
 }
 
 /// Is there anything but a hole in these bytes? (Yes, where the file cannot say so.)

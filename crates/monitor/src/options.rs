@@ -56,6 +56,30 @@ impl Order {
     }
 }
 
+/// Which files the program may map to be shared and writable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedFiles {
+    /// None.
+    Refuse,
+    /// Those in memory, where processes that share memory take turns.
+    Memory,
+    /// All.
+    Map,
+}
+
+/// How replicas differ on purpose (`--variants`), so that what an attacker knows of one's memory is wrong in the
+/// others. Source: seed 0, chapter 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variants {
+    /// They are alike.
+    #[default]
+    None,
+    /// Programs and libraries lie at other addresses in each.
+    Code,
+    /// So do stack, heap and mappings.
+    Data,
+}
+
 /// What follows when replicas differ (`--on-divergence`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDivergence {
@@ -158,6 +182,8 @@ pub struct Options {
     pub verify: Verify,
     /// How the threads' order is repeated.
     pub order: Order,
+    /// How they differ on purpose.
+    pub variants: Variants,
     /// What follows when replicas differ.
     pub on_divergence: OnDivergence,
     /// How often a pair of sleeping replicas is made (two replicas only).
@@ -166,8 +192,8 @@ pub struct Options {
     pub max_replacements: Replacements,
     /// A new copy's memory is made its own at once, in the background.
     pub eager_copy: bool,
-    /// The program may map files to be shared and writable.
-    pub maps_shared_files: bool,
+    /// Which files the program may map to be shared and writable.
+    pub shared_files: SharedFiles,
     /// Where the report goes, besides stderr.
     pub report: Option<PathBuf>,
     /// Where it is written what happens, as JSON lines.

@@ -6,6 +6,7 @@ mod copy;
 mod dead;
 mod demote;
 mod eager;
+mod files;
 mod halt;
 mod parting;
 mod place;

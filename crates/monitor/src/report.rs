@@ -5,6 +5,7 @@ mod difference;
 pub mod json;
 mod refused;
 mod stuck;
+pub mod variants;
 pub mod words;
 
 use crate::state::{GroupId, Monitor, ReportWords, Reported};
@@ -188,7 +189,7 @@ fn argument(m: &RemoteMemory, a: &Arg, v: u64) -> String {
         Kind::Path if v != 0 => {
             format!("{:?}", String::from_utf8_lossy(&m.string(v, PATH_BYTES)))
         }
-        Kind::In(_) if v != 0 => {
+        Kind::In(_) | Kind::SockaddrIn(_) if v != 0 => {
             let mut b = [0u8; SHOWN_BYTES];
             if m.read(v, &mut b).is_ok() {
                 format!("{v:#x} {:?}...", String::from_utf8_lossy(&b))

@@ -19,6 +19,7 @@ use crate::cores::Cores;
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
+use crate::kin::KinTurn;
 use crate::launch::launch;
 use crate::limits::FileSize;
 use crate::meeting::Convergences;
@@ -65,6 +66,7 @@ pub fn run(options: Options) -> Result<Outcome> {
     let journal = Journal::create(options.journal.as_deref())?;
     let limit = FileSize::lift()?;
     let image = Image::load()?;
+    let kin = KinTurn::new(&image, 0)?;
     become_subreaper();
     let signals = Signals::block()?;
     let (pid, pipe) = launch(&options, image.gate(), signals.original(), limit)?;
@@ -74,6 +76,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         replicas,
         checkpoints: options.checkpoint.map(Checkpoints::new),
         image,
+        kin,
         passage: Passage::open().context("a socket for the replicas")?,
         reaches_all: reaches_all(),
         plans: Plans::new(options.order.is_serial(options.replicas)),

@@ -3,6 +3,7 @@
 
 mod auxv;
 mod patience;
+pub mod place;
 pub mod receive;
 mod stack;
 mod timers;
@@ -11,8 +12,9 @@ use crate::image::Image;
 use crate::segment::Segment;
 use crate::{block_field, private_field};
 use anyhow::{Result, bail};
+use geryon_abi::layout::kin::{KIN_BASE, KIN_BYTES};
 use geryon_abi::layout::{
-    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES,
+    ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES, Layout,
     MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, dumpable,
     role, stack_top,
 };
@@ -49,6 +51,8 @@ pub struct Identity {
     pub reaches_all: bool,
     /// The program has had another process.
     pub related: bool,
+    /// Where its memory is to lie.
+    pub layout: Layout,
 }
 
 /// A process at the end of its exec, ready to have calls injected.
@@ -115,6 +119,8 @@ impl Installer<'_> {
             i.code,
         )?;
         self.map(at, GATE_BASE, GATE_BYTES, PROT_RX, MAP_PRIVATE, fd, i.len)?;
+        let kin = i.kin_offset();
+        self.map(at, KIN_BASE, KIN_BYTES, PROT_RW, MAP_SHARED, fd, kin)?;
         self.close(at, fd)?;
         Ok(log)
     }
@@ -231,14 +237,17 @@ impl Installer<'_> {
     pub fn make_copy(&self, id: Identity, mask: u64) -> Result<(Pid, RemoteMemory)> {
         let pid = self.clone_process()?;
         let memory = RemoteMemory::open(pid)?;
-        Installer {
+        let mut copy = Installer {
             tracee: Stopped(pid),
             memory: &memory,
             image: self.image,
             passage: self.passage,
             start: self.start,
+        };
+        copy.become_copy(id, mask)?;
+        if id.layout.number != 0 {
+            copy.take_layout(id.layout)?;
         }
-        .become_copy(id, mask)?;
         Ok((pid, memory))
     }
 

@@ -7,22 +7,23 @@
 //! behind the call, before anybody has been told of its end. Before a mapping goes away, they are compared.
 
 mod compare;
+mod segment;
 mod stand;
 
+use crate::descriptor::{flags_of, identity_of, written};
 use crate::objects::{Identity, Mapped, Object, Plain, mapped};
-use crate::options::Verify;
+use crate::options::{SharedFiles, Verify};
 use crate::state::Monitor;
 use anyhow::{Context, Result};
 use geryon_abi::layout::object;
 use geryon_tracee::Pid;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::atomic::Ordering;
 
-/// The owner of what is inherited only.
-const NOBODY: Pid = 0;
 /// A replica is being made: ask again.
 const LATER: i64 = -(libc::EAGAIN as i64);
 
@@ -48,16 +49,23 @@ impl Monitor {
         };
         // (Where that cannot be known, it may be.)
         let is_writable = access_mode(pid, fd).is_none_or(|mode| mode == libc::O_RDWR);
-        if !self.options.maps_shared_files {
+        if !self.may_map(&path) {
             let is_zero = status.file_type().is_char_device() && status.rdev() == ZERO;
             let writes = protection as i32 & libc::PROT_WRITE != 0;
             if !is_shared || !is_writable || is_zero || !writes {
                 return 0;
             }
-            return self.refuse_mapping(
-                "followers could not see what other programs write into it; --shared-files map allows it, \
-                 and says what that costs",
-            );
+            let in_memory = is_in_memory(&path);
+            return self.refuse_mapping(match in_memory {
+                true if self.options.shared_files == SharedFiles::Memory => {
+                    "files in memory are mapped with --order serial; --shared-files map allows it here, too, and \
+                     says what that costs"
+                }
+                _ => {
+                    "followers could not see what other programs write into it; --shared-files map allows it, and \
+                     says what that costs"
+                }
+            });
         }
         let identity = (status.dev(), status.ino());
         if !status.file_type().is_file() {
@@ -89,7 +97,7 @@ impl Monitor {
             return self.refuse_mapping(&why);
         }
         let found = self.shared.find(identity).map_or(0, |o| {
-            o.owner = pid;
+            o.owners.insert(pid);
             o.is_open |= is_shared;
             o.promised += 1;
             o.number
@@ -99,6 +107,15 @@ impl Monitor {
             false => 0,
         };
         i64::from(found | reads)
+    }
+
+    /// Which files the program may map, the user has said.
+    fn may_map(&self, path: &str) -> bool {
+        match self.options.shared_files {
+            SharedFiles::Map => true,
+            SharedFiles::Memory => self.takes_turns() && is_in_memory(path),
+            SharedFiles::Refuse => false,
+        }
     }
 
     fn refuse_mapping(&mut self, why: &str) -> i64 {
@@ -128,17 +145,35 @@ impl Monitor {
         None
     }
 
-    /// The order in which several processes come to one memory is not repeated.
+    /// In clocks order the order in which several processes come to one memory is not repeated.
     fn is_anothers(&mut self, pid: Pid, identity: Identity) -> Option<String> {
+        if self.takes_turns() {
+            return None;
+        }
         let o = self.shared.find(identity)?;
-        let owner = o.owner;
-        let is_mapped = owner != pid && self.processes.contains_key(&owner);
-        is_mapped.then(|| {
-            format!(
-                "process {owner} of the program maps the same file, and the order in which several \
-                 processes come to it is not repeated; let one process unmap it before another maps it"
-            )
-        })
+        let mut owners = o.owners.iter();
+        let owner = owners.find(|p| **p != pid && self.processes.contains_key(*p))?;
+        Some(format!(
+            "process {owner} of the program maps the same file, and the order in which several processes come \
+             to it is repeated with --order serial only"
+        ))
+    }
+
+    /// Do processes that share memory take turns?
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.options.order.is_serial(self.options.replicas)
+    }
+
+    /// A leader's process was forked by this one, and takes turns with it.
+    pub(crate) fn inherits_shared(&mut self, parent: Pid, child: Pid) {
+        if !self.takes_turns() {
+            return;
+        }
+        for o in &mut self.shared.objects {
+            if o.owners.contains(&parent) {
+                o.owners.insert(child);
+            }
+        }
     }
 
     /// A mapping that nobody can make writable: all replicas see the file.
@@ -205,7 +240,8 @@ impl Monitor {
             let mut of = all.iter().filter(|m| m.inode == o.identity.1);
             o.promised != 0 || of.any(|m| m.is_shared)
         };
-        for o in self.shared.objects.iter_mut().filter(|o| o.owner == pid) {
+        let sole = BTreeSet::from([pid]);
+        for o in self.shared.objects.iter_mut().filter(|o| o.owners == sole) {
             // What is not mapped any more was compared before.
             o.is_open &= is_shared(o);
         }
@@ -215,18 +251,24 @@ impl Monitor {
             true => own.contains(&p.identity.1),
             false => processes.contains_key(&p.by),
         });
-        let gone = |o: &Object| match o.owner == pid {
-            true => o.promised == 0 && !own.contains(&o.identity.1),
-            false => !processes.contains_key(&o.owner),
-        };
-        let gone = self.shared.objects.iter().filter(|o| gone(o));
-        let gone = gone.map(|o| o.number).collect();
-        self.forget(gone);
+        for o in &mut self.shared.objects {
+            let maps = o.promised != 0 || own.contains(&o.identity.1);
+            let is_one = |p: &Pid| {
+                if *p == pid {
+                    maps
+                } else {
+                    processes.contains_key(p)
+                }
+            };
+            o.owners.retain(is_one);
+        }
+        self.forget(None);
     }
 
-    /// Their owners do not map these objects any more; who has inherited one may see it still.
-    fn forget(&mut self, gone: Vec<u32>) {
-        if gone.is_empty() {
+    /// Of some objects there may be no owner any more; who has inherited one may see it still, but for who is
+    /// about to end.
+    fn forget(&mut self, ends: Option<Pid>) {
+        if self.shared.objects.iter().all(|o| !o.owners.is_empty()) {
             return;
         }
         let leads = |p: &crate::state::Process| match p.group {
@@ -235,23 +277,21 @@ impl Monitor {
             None => true,
         };
         let leading = self.processes.iter().filter(|(_, p)| leads(p));
+        let leading = leading.filter(|(pid, _)| Some(**pid) != ends);
         let Ok(inodes) = inodes_of(leading.map(|(pid, _)| *pid)) else {
             return;
         };
         let objects = &mut self.shared.objects;
-        objects.retain(|o| !gone.contains(&o.number) || inodes.contains(&o.identity.1));
-        for o in objects.iter_mut().filter(|o| gone.contains(&o.number)) {
-            o.owner = NOBODY;
-        }
+        objects.retain(|o| !o.owners.is_empty() || inodes.contains(&o.identity.1));
     }
 
     /// The process ends, or has another program by now.
     pub(crate) fn leaves_shared(&mut self, pid: Pid) {
-        let own = self.shared.objects.iter();
-        let own = own.filter(|o| o.owner == pid || o.owner == NOBODY);
-        let own = own.map(|o| o.number).collect();
+        for o in &mut self.shared.objects {
+            o.owners.remove(&pid);
+        }
         self.shared.plain.retain(|p| p.by != pid);
-        self.forget(own);
+        self.forget(Some(pid));
     }
 
     /// A replica's own, for a follower that is about to map it (see `enclosed::OBJECTS`).
@@ -260,7 +300,7 @@ impl Monitor {
         let replica = self.membership(pid).map(|(_, r)| r).ok_or_else(lacks)?;
         let reads = number & object::READ_ONLY != 0;
         let found = self.shared.numbered(number & !object::READ_ONLY);
-        let copy = found.and_then(|o| o.copy_of(replica)).ok_or_else(lacks)?;
+        let copy = found.and_then(|o| o.mapped_by(replica)).ok_or_else(lacks)?;
         let opened = File::options()
             .read(true)
             .write(!reads)
@@ -277,21 +317,21 @@ impl Monitor {
 
     /// A leader has changed a file by a call, see `rpc::WROTE`.
     pub(crate) fn wrote(&mut self, pid: Pid, fd: u64, at: u64, len: u64) {
-        let path = format!("/proc/{pid}/fd/{fd}");
-        let identity = std::fs::metadata(&path).map(|m| (m.dev(), m.ino())).ok();
-        // What is appended to a file is not where the call says.
-        let appends = flags_of(pid, fd).is_some_and(|f| f & libc::O_APPEND != 0);
-        let (at, len) = if appends { (0, u64::MAX) } else { (at, len) };
+        let identity = identity_of(pid, fd);
+        let (at, len) = written(pid, fd, at, len);
         let mut wrong = None;
+        let takes_turns = self.is_kin(pid);
         let processes = &self.processes;
         for o in &self.shared.objects {
             let is_it = identity == Some(o.identity);
             let done = o.is_as_long().and_then(|is_as_long| {
-                if o.owner != pid && processes.contains_key(&o.owner) && (is_it || !is_as_long) {
+                let mut owners = o.owners.iter();
+                let other = owners.find(|p| **p != pid && processes.contains_key(*p));
+                if let Some(owner) = other.filter(|_| !takes_turns && (is_it || !is_as_long)) {
                     wrong = Some(format!(
-                        "stopped: process {pid} of the program has written to {}, which process {} maps \
+                        "stopped: process {pid} of the program has written to {}, which process {owner} maps \
                          to be shared and writable: in which order they come to it is not repeated",
-                        o.name, o.owner
+                        o.name
                     ));
                 }
                 o.set_length()?;
@@ -355,7 +395,7 @@ impl Monitor {
         {
             return false;
         }
-        let owns = self.shared.objects.iter().any(|o| o.owner == pid);
+        let owns = self.shared.objects.iter().any(|o| o.owners.contains(&pid));
         let led = self.membership(pid).is_some_and(|(g, r)| self.leads(g, r));
         if owns || !(led || self.options.replicas > 1) {
             return false;
@@ -405,7 +445,7 @@ impl Monitor {
             .iter()
             .map(|o| o.name.as_str())
             .collect();
-        if names.is_empty() {
+        if names.is_empty() || self.takes_turns() {
             return false;
         }
         let names = names.join(", ");
@@ -426,13 +466,15 @@ fn inodes_of(pids: impl Iterator<Item = Pid>) -> std::io::Result<HashSet<u64>> {
     Ok(inodes)
 }
 
-/// The flags that a process's descriptor was opened with.
-fn flags_of(pid: Pid, fd: u64) -> Option<i32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    let flags = text.lines().find_map(|l| l.strip_prefix("flags:"))?;
-    i32::from_str_radix(flags.trim(), 8).ok()
+/// Does a descriptor (its path below /proc) name POSIX shared memory, or memory without a name?
+fn is_in_memory(path: &str) -> bool {
+    std::fs::read_link(path).is_ok_and(|of| {
+        let of = of.as_os_str().as_bytes();
+        of.starts_with(b"/dev/shm/") || of.starts_with(b"/memfd:")
+    })
 }
 
+/// The flags that a process's descriptor was opened with.
 fn access_mode(pid: Pid, fd: u64) -> Option<i32> {
     Some(flags_of(pid, fd)? & libc::O_ACCMODE)
 }

@@ -609,6 +609,7 @@ impl Monitor {
             slot,
             signal,
             pc: regs.rip,
+            pc_name: self.layout(pid).name(regs.rip),
             address: info[2],
             pos: 0,
             in_agent: false,

@@ -13,6 +13,7 @@ use crate::cores::{CoreSet, Cores};
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
+use crate::kin::KinTurn;
 use crate::meeting::Convergences;
 use crate::objects::Shared;
 use crate::options::{Options, Outcome};
@@ -22,6 +23,7 @@ use crate::stand_in::StandIns;
 use crate::takeover::Ended;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
+use geryon_abi::layout::Layout;
 use geryon_symbols::Symbolizer;
 use geryon_tracee::{Passage, Pid, RemoteMemory};
 use std::collections::{HashMap, HashSet};
@@ -42,6 +44,8 @@ pub struct Monitor {
     pub passage: Passage,
     /// It may reach processes that are not dumpable, or another user's.
     pub reaches_all: bool,
+    /// The turn of processes that share memory.
+    pub kin: KinTurn,
     /// Patch plans of the files that replicas map.
     pub plans: Plans,
     /// What holds for a replica in all its groups, by index.
@@ -153,6 +157,14 @@ impl Monitor {
     /// How many threads of a process are known.
     pub fn threads_of(&self, pid: Pid) -> usize {
         self.threads.values().filter(|t| t.pid == pid).count()
+    }
+
+    /// Where the memory of a process lies; of one that is gone, or of none of ours, as in a run without variants.
+    pub(crate) fn layout(&self, pid: Pid) -> Layout {
+        let memory = self.processes.get(&pid).and_then(|p| p.memory.as_ref());
+        memory
+            .and_then(|m| crate::layout::of(m).ok())
+            .unwrap_or_default()
     }
 
     /// Memory of a process, opened at the first use.

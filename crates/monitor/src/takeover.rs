@@ -15,10 +15,12 @@ mod begun;
 mod children;
 mod cut;
 mod ends;
+mod files;
 mod flight;
 mod guests;
 mod heir;
 mod holder;
+mod kin;
 mod quiet;
 mod rest;
 mod signals;
@@ -120,6 +122,7 @@ impl Monitor {
             return self.give_up("stopped: nobody is left who could lead");
         };
         self.watch.begin_anew();
+        self.kin.rests();
         self.doubt_reaped(replica);
         self.unconfine(successor);
         self.replicas[replica].dropped = true;
@@ -274,9 +277,7 @@ impl Monitor {
         };
         match t.stage {
             Stage::Dying => {
-                let mut threads = self.threads.iter().filter(|(_, th)| t.is_of(th.pid));
-                // (A first thread that has ended before the others stays until they have.)
-                if threads.any(|(tid, th)| !th.ends && !t.bodies.contains_key(tid)) {
+                if self.is_alive(t) {
                     if t.since.elapsed() > DYING {
                         self.give_up("stopped: a thread of the former leader does not end");
                     }
@@ -297,6 +298,9 @@ impl Monitor {
                     return Ok(false);
                 }
                 if !self.is_back(id, t) || !self.has_replayed(id, pid) {
+                    return Ok(false);
+                }
+                if !self.kin_may_lead(id, t) {
                     return Ok(false);
                 }
                 self.dies_at(FaultPoint::SuccessorReplayed, pid);
@@ -463,7 +467,9 @@ impl Takeover {
         if before.stage == Stage::Asked {
             self.formers.push(before.pid);
             let own = self.memories.len();
-            self.legacy = before.legacy;
+            if !self.has_executed() {
+                self.legacy = before.legacy;
+            }
             for l in &mut self.legacy {
                 l.whose += own;
             }

@@ -6,6 +6,7 @@ mod asleep;
 mod awaited;
 mod barren;
 mod calls;
+mod kin;
 mod lines;
 mod strays;
 mod vain;
@@ -255,6 +256,7 @@ impl Monitor {
             }
             let rest = self.rest(pid);
             let waits = self.has_children(id, replica);
+            let kin_goes_on = self.kin_goes_on(replica, &views);
             let Some(g) = self.groups.get(&id) else {
                 return;
             };
@@ -277,6 +279,11 @@ impl Monitor {
                 *seen = Seen::now(events, ticks);
                 continue;
             }
+            if kin_goes_on {
+                // Another process has the turn, and has something to do.
+                *seen = Seen::now(events, ticks);
+                continue;
+            }
             let overlooks = seen.overlooks(deaf, ticks);
             let rested = seen.rested.add(rest, deaf).filter(|_| !waits);
             let rested = rested.or(overlooks.then_some(BLIND));
@@ -285,7 +292,7 @@ impl Monitor {
             let in_agent = |v: &View| {
                 matches!(
                     v.waiting,
-                    wait::TURN | wait::VALUE | wait::WORD | wait::DIVERGED
+                    wait::TURN | wait::KIN | wait::VALUE | wait::WORD | wait::DIVERGED
                 ) || (v.waiting == wait::RECORD && !has_record(v))
             };
             let blocked = views
@@ -293,7 +300,7 @@ impl Monitor {
                 .all(|v| in_agent(v) || v.waiting == wait::KERNEL);
             let due = views
                 .iter()
-                .any(|v| matches!(v.waiting, wait::TURN | wait::VALUE | wait::WORD));
+                .any(|v| matches!(v.waiting, wait::TURN | wait::KIN | wait::VALUE | wait::WORD));
             let behind = views.iter().any(&has_record);
             if let Some(what) = rested
                 && (behind || gone.is_some())

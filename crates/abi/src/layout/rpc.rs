@@ -83,5 +83,12 @@ pub const ENDS: u64 = BASE + 32;
 /// A call of a leader's forked process was not allowed to use memory that it was given (EFAULT), and the process
 /// may not change what it has inherited of objects.
 pub const FAULTED: u64 = BASE + 33;
+/// A leader is about to attach a segment of System V: (its id, flags of shmat); answers an object's number, 0, or an
+/// errno, as [`SHARE`] does.
+pub const ATTACH: u64 = BASE + 34;
+/// A new leader asks which of its epoll instances watch descriptors of signals: (where to, how many there is room for,
+/// how many it knows); answers how many there are, each of four words: the instance, the descriptor, the events, the
+/// data.
+pub const WATCHES: u64 = BASE + 35;
 /// One past the last.
-pub const END: u64 = BASE + 34;
+pub const END: u64 = BASE + 36;

@@ -60,6 +60,8 @@ pub struct Header {
     /// 1 once a process of the run goes on in another replica: ids as the program knows them name
     /// others now.
     pub taken_over: AtomicU32,
+    /// The group's number.
+    pub group: AtomicU32,
     /// Files of which each replica has its own: bits of their inode numbers ([`super::object::bit`]).
     pub shared: AtomicU64,
     /// What the replicas write, too.

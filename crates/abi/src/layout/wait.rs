@@ -21,6 +21,8 @@ pub const MAPS: u32 = 7;
 pub const DIVERGED: u32 = 8;
 /// For a word that another thread stores in the course of an operation that is behind its record.
 pub const WORD: u32 = 9;
+/// For the turn of processes that share memory.
+pub const KIN: u32 = 10;
 
 const SIZE_SHIFT: u32 = 56;
 

@@ -8,9 +8,9 @@ commands! { pub(super) FCNTL:
   2 F_SETFD Input (Int32);
   3 F_GETFL Input (Unused);
   4 F_SETFL Input (Int32);
-  5 F_GETLK Input (InOut(Fixed(32)));
-  6 F_SETLK Output (In(Fixed(32)));
-  7 F_SETLKW Output (In(Fixed(32)));
+  5 F_GETLK Input (FlockBack(false));
+  6 F_SETLK Output (Flock(false));
+  7 F_SETLKW Output (Flock(false));
   8 F_SETOWN Input (Id);
   9 F_GETOWN Input (Unused);
   10 F_SETSIG Input (Int32);
@@ -18,9 +18,9 @@ commands! { pub(super) FCNTL:
   15 F_SETOWN_EX Input (InId(8, 4));
   16 F_GETOWN_EX Input (Out(Fixed(8)));
   17 F_GETOWNER_UIDS Input (Out(Fixed(8)));
-  36 F_OFD_GETLK Input (InOut(Fixed(32)));
-  37 F_OFD_SETLK Output (In(Fixed(32)));
-  38 F_OFD_SETLKW Output (In(Fixed(32)));
+  36 F_OFD_GETLK Input (FlockBack(true));
+  37 F_OFD_SETLK Output (Flock(true));
+  38 F_OFD_SETLKW Output (Flock(true));
   1024 F_SETLEASE Output (Int32);
   1025 F_GETLEASE Input (Unused);
   1026 F_NOTIFY Input (Int32);

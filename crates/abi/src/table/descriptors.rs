@@ -41,8 +41,8 @@ rows! { pub(super) DESCRIPTORS:
   213 epoll_create Input Full (size: Int32);
   217 getdents64 Input Full (fd: Fd, dirp: Out(Ret(2)), count: Int32);
   221 fadvise64 Input Full (fd: Fd, offset: Int, len: Int, advice: Int32);
-  232 epoll_wait Input Full (epfd: Fd, events: Out(RetTimes(2, 12)), maxevents: Int32, timeout: Int32);
-  233 epoll_ctl Input Full (epfd: Fd, op: Int32, fd: Fd, event: In(Fixed(12)))
+  232 epoll_wait Input Full (epfd: Fd, events: EpollEvents(2), maxevents: Int32, timeout: Int32);
+  233 epoll_ctl Input Full (epfd: Fd, op: Int32, fd: Fd, event: EpollEvent)
     "The 8 bytes of data are opaque and come back from the leader's set.";
   253 inotify_init Input Full ();
   254 inotify_add_watch Input Full (fd: Fd, pathname: Path, mask: Int32);
@@ -57,7 +57,7 @@ rows! { pub(super) DESCRIPTORS:
   278 vmsplice Output Partial (fd: Fd, iov: IovecIn(2), nr_segs: Int, flags: Int32)
     "From memory into a pipe only: bytes that a pipe's read end would put into memory do not reach the followers; \
      use readv there.";
-  281 epoll_pwait Input Full (epfd: Fd, events: Out(RetTimes(2, 12)), maxevents: Int32, timeout: Int32, sigmask: Sigmask, sigsetsize: Int);
+  281 epoll_pwait Input Full (epfd: Fd, events: EpollEvents(2), maxevents: Int32, timeout: Int32, sigmask: Sigmask, sigsetsize: Int);
   282 signalfd Input Full (fd: Fd, mask: In(Arg(2)), sizemask: Int);
   283 timerfd_create Input Full (clockid: Int32, flags: Int32);
   284 eventfd Input Full (count: Int32);
@@ -83,6 +83,6 @@ rows! { pub(super) DESCRIPTORS:
   328 pwritev2 Output Full (fd: Fd, iov: IovecIn(2), iovcnt: Int, pos_l: Int, pos_h: Unused, flags: Int32);
   436 close_range Output Partial (first: Fd, last: Int32, flags: Int32)
     "CLOSE_RANGE_UNSHARE is refused with EINVAL: the replicas share one descriptor table.";
-  441 epoll_pwait2 Input Full (epfd: Fd, events: Out(RetTimes(2, 12)), maxevents: Int32, timeout: In(Fixed(16)), sigmask: Sigmask, sigsetsize: Int);
+  441 epoll_pwait2 Input Full (epfd: Fd, events: EpollEvents(2), maxevents: Int32, timeout: In(Fixed(16)), sigmask: Sigmask, sigsetsize: Int);
   451 cachestat Input Full (fd: Fd, cstat_range: In(Fixed(16)), cstat: Out(Fixed(40)), flags: Int32);
 }

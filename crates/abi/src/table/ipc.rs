@@ -3,12 +3,17 @@
 use crate::row::{Kind::*, Len::*, Row};
 
 rows! { pub(super) IPC:
+  29 shmget Output Full (key: Int32, size: Int, shmflg: Int32);
+  30 shmat Memory Partial (shmid: Int32, addr: Addr, shmflg: Int32)
+    "Each replica has a segment of its own; what is in it is the kernel's again when nobody has it attached any more. Refused \
+     (EACCES) with --order clocks, and where a process outside of the run has it attached. SHM_REMAP is refused with EINVAL.";
   31 shmctl Output Partial (shmid: Int32, cmd: Int32, buf: ByCommand)
-    "Only to look at, change and remove existing segments: shmget and shmat are refused.";
+    "shm_nattch is 1 however often the program has it attached.";
   64 semget Output Full (key: Int32, nsems: Int32, semflg: Int32);
   65 semop Output Full (semid: Int32, sops: In(ArgTimes(2, 6)), nsops: Int32);
   66 semctl Output Partial (semid: Int32, semnum: Int32, cmd: Int32, arg: ByCommand)
     "GETALL and SETALL are refused with EINVAL: use GETVAL and SETVAL for each semaphore.";
+  67 shmdt Memory Full (addr: Addr);
   68 msgget Output Full (key: Int32, msgflg: Int32);
   69 msgsnd Output Full (msqid: Int32, msgp: In(ArgPlus(2, 8)), msgsz: Int, msgflg: Int32);
   70 msgrcv Input Full (msqid: Int32, msgp: Out(RetPlus(2, 8)), msgsz: Int, msgtyp: Int, msgflg: Int32);

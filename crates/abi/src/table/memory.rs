@@ -4,13 +4,14 @@ use crate::row::{Kind::*, Row};
 
 rows! { pub(super) MEMORY:
   9 mmap Memory Partial (addr: Addr, length: Int, prot: Int32, flags: Int32, fd: Fd, offset: Int)
-    "A writable MAP_SHARED mapping of a file is refused with ENODEV unless --shared-files map is given. Then it is the file's in the leader; each follower has a copy of its own, which does not \
-     see what other programs write into the file meanwhile. What replicas have stored is compared at msync, fsync, munmap, \
-     execve and exit. A forked child may only read what it has inherited. Refused all the same with --verify async or --checkpoint, of \
-     devices, of huge pages, while another process of the program maps the file, and where it is mapped to be read only \
-     already by a descriptor that cannot write.";
+    "A writable MAP_SHARED mapping of a file that is not in memory (/dev/shm, memfd_create), and of any file with --order \
+     clocks, is refused with ENODEV unless --shared-files map is given. The file is mapped by the leader; each follower has an \
+     object of its own, which does not see what other programs write into the file meanwhile. What replicas have stored is \
+     compared at msync, fsync, munmap, execve and exit. With --order clocks one process at a time may map one, and a forked \
+     child may only read what it has inherited. Refused with --verify async, --checkpoint or --variants, of devices, of huge \
+     pages, and where it is mapped to be read only already by a descriptor that cannot write.";
   10 mprotect Memory Partial (addr: Addr, len: Int, prot: Int32)
-    "A forked child cannot make writable what its parent has mapped of a file to be shared and writable (EACCES).";
+    "With --order clocks a forked child cannot make writable what its parent has mapped of a file to be shared and writable (EACCES).";
   11 munmap Memory Full (addr: Addr, length: Int);
   12 brk Memory Full (addr: Addr);
   25 mremap Memory Full (old_address: Addr, old_size: Int, new_size: Int, flags: Int32, new_address: Addr);

@@ -54,8 +54,8 @@ rows! { pub(super) PROCESSES:
   125 capget Input Full (hdrp: CapHeader, datap: Out(Fixed(24)));
   126 capset Each Full (hdrp: CapHeader, datap: In(Fixed(24)));
   127 rt_sigpending Input Full (set: Out(Arg(1)), sigsetsize: Int);
-  128 rt_sigtimedwait Input Full (set: In(Arg(3)), info: Out(Fixed(128)), timeout: In(Fixed(16)), sigsetsize: Int);
-  129 rt_sigqueueinfo Lifecycle Full (tgid: Id, sig: Int32, info: In(Fixed(128)));
+  128 rt_sigtimedwait Input Full (set: In(Arg(3)), info: SiginfoOut, timeout: In(Fixed(16)), sigsetsize: Int);
+  129 rt_sigqueueinfo Lifecycle Full (tgid: Id, sig: Int32, info: Siginfo);
   130 rt_sigsuspend Lifecycle Full (mask: Sigmask, sigsetsize: Int);
   131 sigaltstack Local Full (ss: In(Fixed(24)), old_ss: Out(Fixed(24)));
   135 personality Local Full (persona: Int32);
@@ -77,7 +77,7 @@ rows! { pub(super) PROCESSES:
     "Limits of memory hold in every replica, the others in the leader and in who takes over from it.";
   186 gettid Input Full () -> Id;
   200 tkill Lifecycle Full (tid: Id, sig: Int32);
-  202 futex Local Partial (uaddr: Special, op: Int32, val: Int32, timeout: ByCommand, uaddr2: Special, val3: Int32)
+  202 futex Local Partial (uaddr: Special, op: Int32, val: Int32, timeout: ByCommand, uaddr2: FutexSecond(1), val3: Int32)
     "In a follower a wait may return early and a wake may wake all, both of which futex allows. PI operations need \
      equal thread ids in all replicas, that is, pid namespaces.";
   203 sched_setaffinity Input Partial (pid: Id, cpusetsize: Int32, mask: In(Arg(1)))
@@ -93,7 +93,7 @@ rows! { pub(super) PROCESSES:
   252 ioprio_get Input Full (which: Int32, who: IdIf(0, IOPRIO_WHO_PROCESS));
   273 set_robust_list Local Full (head: Addr, len: Int);
   274 get_robust_list Input Full (pid: Id, head_ptr: Out(Fixed(8)), len_ptr: Out(Fixed(8)));
-  297 rt_tgsigqueueinfo Lifecycle Full (tgid: Id, tid: Id, sig: Int32, info: In(Fixed(128)));
+  297 rt_tgsigqueueinfo Lifecycle Full (tgid: Id, tid: Id, sig: Int32, info: Siginfo);
   302 prlimit64 Input Partial (pid: Id, resource: Int32, new_limit: In(Fixed(16)), old_limit: Out(Fixed(16)))
     "As setrlimit; of another process's new limits, those that are no limits of memory are not repeated when a \
      follower takes over.";
@@ -101,7 +101,7 @@ rows! { pub(super) PROCESSES:
   314 sched_setattr Each Full (pid: Id, attr: In(Word(1)), flags: Int32);
   315 sched_getattr Input Full (pid: Id, attr: Out(Arg(2)), size: Int32, flags: Int32);
   322 execveat Lifecycle Full (dirfd: Fd, pathname: Path, argv: Strings, envp: Strings, flags: Int32);
-  424 pidfd_send_signal Lifecycle Partial (pidfd: Fd, sig: Int32, info: In(Fixed(128)), flags: Int32)
+  424 pidfd_send_signal Lifecycle Partial (pidfd: Fd, sig: Int32, info: Siginfo, flags: Int32)
     "Works for processes outside; a replica's own processes are reached only in the leader: use kill.";
   434 pidfd_open Input Partial (pid: Id, flags: Int32)
     "Names the leader's process; the descriptor does not follow when a follower takes over.";

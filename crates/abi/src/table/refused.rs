@@ -9,9 +9,6 @@ const ENOSYS: u16 = 38;
 const EOPNOTSUPP: u16 = 95;
 
 refused! { pub(super) REFUSED:
-  29 shmget ENOSYS "Segments would be written by all replicas at once: use mmap with MAP_SHARED|MAP_ANONYMOUS.";
-  30 shmat ENOSYS "Segments would be written by all replicas at once: use mmap with MAP_SHARED|MAP_ANONYMOUS.";
-  67 shmdt EINVAL "Nothing can be attached, see shmat.";
   101 ptrace EPERM "The monitor traces the replicas: debug the program without Geryon.";
   134 uselib ENOSYS "Obsolete: use mmap.";
   139 sysfs ENOSYS "Obsolete: read /proc/filesystems.";

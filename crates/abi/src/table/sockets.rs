@@ -4,14 +4,14 @@ use crate::row::{Kind::*, Len::*, Row};
 
 rows! { pub(super) SOCKETS:
   41 socket Input Full (domain: Int32, kind: Int32, protocol: Int32);
-  42 connect Output Full (sockfd: Fd, addr: In(Arg(2)), addrlen: Int32);
+  42 connect Output Full (sockfd: Fd, addr: SockaddrIn(2), addrlen: Int32);
   43 accept Input Full (sockfd: Fd, addr: SockaddrOut(2), addrlen: InOut(Fixed(4)));
-  44 sendto Output Full (sockfd: Fd, buf: In(Arg(2)), len: Int, flags: Int32, dest_addr: In(Arg(5)), addrlen: Int32);
+  44 sendto Output Full (sockfd: Fd, buf: In(Arg(2)), len: Int, flags: Int32, dest_addr: SockaddrIn(5), addrlen: Int32);
   45 recvfrom Input Full (sockfd: Fd, buf: Out(Ret(2)), len: Int, flags: Int32, src_addr: SockaddrOut(5), addrlen: InOut(Fixed(4)));
   46 sendmsg Output Full (sockfd: Fd, msg: MsghdrIn, flags: Int32);
   47 recvmsg Input Full (sockfd: Fd, msg: MsghdrOut, flags: Int32);
   48 shutdown Output Full (sockfd: Fd, how: Int32);
-  49 bind Output Full (sockfd: Fd, addr: In(Arg(2)), addrlen: Int32);
+  49 bind Output Full (sockfd: Fd, addr: SockaddrIn(2), addrlen: Int32);
   50 listen Output Full (sockfd: Fd, backlog: Int32);
   51 getsockname Input Full (sockfd: Fd, addr: SockaddrOut(2), addrlen: InOut(Fixed(4)));
   52 getpeername Input Full (sockfd: Fd, addr: SockaddrOut(2), addrlen: InOut(Fixed(4)));

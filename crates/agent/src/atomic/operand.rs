@@ -51,29 +51,34 @@ pub(super) fn exchange(address: u64, size: u8, old: u64, new: u64) -> u64 {
     }
 }
 
-/// Another thread's plain store (the release of a lock, say) has yet to come. False when the log was
+/// Another thread's plain store (the release of a lock, say) has yet to come: one of these. None when the log was
 /// cut off before the present record meanwhile.
-pub(super) fn await_value(mut b: Here, at: u64, size: u8, value: u64) -> bool {
-    if load(at, size) == value {
-        return true;
+pub(super) fn await_value(mut b: Here, at: u64, size: u8, values: [u64; 2]) -> Option<u64> {
+    let seen = load(at, size);
+    if values.contains(&seen) {
+        return Some(seen);
     }
     b.standing = b.pos;
-    announce(wait::VALUE, wait::operand(at, size), value);
+    announce(wait::VALUE, wait::operand(at, size), values[1]);
     let mut patience = Patience::new();
-    while load(at, size) != value {
+    let seen = loop {
+        let seen = load(at, size);
+        if values.contains(&seen) {
+            break seen;
+        }
         if patience.spend() {
             if is_cut(b, b.pos) {
                 announce_end();
                 rewind(b, b.pos);
-                return false;
+                return None;
             }
             patience = Patience::new();
         }
-    }
+    };
     announce_end();
     if is_cut(b, b.pos) {
         rewind(b, b.pos);
-        return false;
+        return None;
     }
-    true
+    Some(seen)
 }

@@ -5,11 +5,12 @@ use super::compute::{apply, apply_cmpxchg, new_value};
 use super::decode::{Descriptor, Saved, compare_operands};
 use super::operand::{await_value, exchange, load};
 use super::site;
+use crate::access::here;
 use crate::clock::{advance, await_past_at, await_tick_at, of_address};
 use crate::diverge::diverged;
 use crate::log::{peek, publish, put, remember, take, verified, view};
-use crate::state::block;
-use crate::wait::intend;
+use crate::state::{block, layout};
+use crate::wait::intend_on;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
 use geryon_abi::record::{FAILED, detail_of, kind, kind_of, low_of, short_of, word};
@@ -79,7 +80,7 @@ enum Step {
 fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
     let mut b = block();
     if b.pos >= b.limit {
-        intend(b, word(kind::ATOMIC, 0, site(d), 0), at);
+        intend_on(b, word(kind::ATOMIC, 0, site(d), 0), at);
     }
     let Some(w) = peek(b) else {
         return Step::Leads;
@@ -114,7 +115,9 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
     if detail_of(w) == FAILED {
         // The leader's compare failed on this value; whatever memory holds here, so does ours.
         let (mine, _) = compare_operands(s, d);
-        if expected == seen || (mine == seen && d.constant != 0) {
+        let is_wrong = expected == seen;
+        let seen = meant(seen, load(at, d.size));
+        if is_wrong || (mine == seen && d.constant != 0) {
             let ours = [w, mine, seen, at, d.site, 0, 0, 0];
             diverged(why::OUTCOME, b.pos, ours);
             return Step::Again;
@@ -146,17 +149,17 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
     }
     if compares {
         let (mine, new) = compare_operands(s, d);
-        if mine != expected {
+        if !either(expected).contains(&mine) {
             // Seeded by a plain load that was too early or too late: fail, so that the
             // program's loop comes again with the value that the leader had.
-            if await_value(b, at, d.size, expected) {
-                apply_cmpxchg(d, s, mine, expected);
+            if let Some(here) = await_value(b, at, d.size, either(expected)) {
+                apply_cmpxchg(d, s, mine, here);
                 return Step::Done;
             }
             return Step::Again;
         }
         loop {
-            if !await_value(b, at, d.size, mine) {
+            if await_value(b, at, d.size, [mine; 2]).is_none() {
                 return Step::Again;
             }
             if exchange(at, d.size, mine, new) == mine {
@@ -169,17 +172,29 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         apply_cmpxchg(d, s, mine, mine);
         return Step::Done;
     }
-    loop {
-        if !await_value(b, at, d.size, seen) {
+    let here = loop {
+        let Some(here) = await_value(b, at, d.size, either(seen)) else {
             return Step::Again;
+        };
+        if exchange(at, d.size, here, new_value(d, s, here)) == here {
+            break here;
         }
-        if exchange(at, d.size, seen, new_value(d, s, seen)) == seen {
-            break;
-        }
-    }
+    };
     take(b, 3);
     remember(b, w);
     advance(clock, tick.wrapping_add(1));
-    apply(d, s, seen);
+    apply(d, s, here);
     Step::Done
+}
+
+/// What a word that the leader has seen may be here: the same, or the address of the same place. (A number may look like
+/// an address, a count above an index, say: what this replica's memory holds tells.)
+pub(super) fn either(word: u64) -> [u64; 2] {
+    [word, layout().place(word)]
+}
+
+/// Which of the two it is, where a compare has failed on it: what memory holds, if it is one of them, and else what it
+/// can be.
+fn meant(word: u64, holds: u64) -> u64 {
+    if holds == word { word } else { here(word) }
 }

@@ -2,13 +2,14 @@
 
 use super::compute::ZF;
 use super::decode::{Descriptor, Saved};
+use super::replay::either;
 use super::site;
 use crate::clock::{advance, await_tick_at, of_address};
 use crate::diverge::diverged;
 use crate::log::{peek, publish, put, remember, take, verified, view};
 use crate::state::{Here, block, leads};
 use crate::stop::broken;
-use crate::wait::intend;
+use crate::wait::intend_on;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
 use geryon_abi::record::{kind, kind_of, low_of, short_of, word};
@@ -50,7 +51,7 @@ fn apply(s: &mut Saved, ok: bool, seen: (u64, u64)) {
 /// cmpxchg16b: ordered, its outcome is logged as one word (the low half and success).
 pub(super) fn wide(s: &mut Saved, d: &Descriptor, at: u64) {
     let b = block();
-    intend(b, word(kind::ATOMIC, 0, site(d), 0), at);
+    intend_on(b, word(kind::ATOMIC, 0, site(d), 0), at);
     while !leads()
         && let Some(w) = peek(b)
     {
@@ -86,7 +87,7 @@ fn follow(mut b: Here, s: &mut Saved, d: &Descriptor, at: u64, w: u64) -> bool {
         return true;
     }
     let same = match ok {
-        0 => seen.0 == low && (seen != mine || d.constant == 0),
+        0 => either(low).contains(&seen.0) && (seen != mine || d.constant == 0),
         _ => seen == mine,
     };
     if !same {

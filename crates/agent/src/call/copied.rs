@@ -282,6 +282,7 @@ fn source(row: &Row, args: &[u64; 6]) -> Option<(usize, Source)> {
     (0..row.args.len()).find_map(|i| {
         let source = match row.args[i].kind {
             Kind::In(len @ (Len::Arg(_) | Len::ArgPlus(..))) => Source::Bytes(row.given(len, args)),
+            Kind::SockaddrIn(n) => Source::Bytes(u64::from(args[n as usize] as u32)),
             Kind::IovecIn(n) => Source::Vector(args[n as usize]),
             Kind::MsghdrIn => Source::Message,
             _ => return None,

@@ -55,6 +55,7 @@ global_asm!(
     "mov gs:[0x28], rsp",            // Block.frame: the monitor finds the application here
     ".globl geryon_again",
     "geryon_again:",                 // a copy's thread issues its source's call anew
+    "mov qword ptr gs:[0x30], 0",    // (which may have been in a guarded access)
     "mov rsp, gs:[0x28]",
     "mov rdi, rsp",
     "cld",
@@ -99,6 +100,7 @@ global_asm!(
     "jmp qword ptr gs:[0x20]",
     ".globl geryon_first_turn_again",
     "geryon_first_turn_again:",      // a copy's thread waits anew for its first turn
+    "mov qword ptr gs:[0x30], 0",
     "mov rsp, gs:[0x28]",
     "cld",
     "call geryon_first_turn",
@@ -145,6 +147,7 @@ global_asm!(
     "mov gs:[0x28], rsp",
     ".globl geryon_look_again",
     "geryon_look_again:",            // a copy's thread looks anew
+    "mov qword ptr gs:[0x30], 0",
     "mov rsp, gs:[0x28]",
     "mov rdi, rsp",
     "cld",
@@ -231,6 +234,8 @@ global_asm!(
     "push r13",
     "push r14",
     "push r15",
+    "push qword ptr gs:[0x30]",       // (of the call around this one, if it is inside another)
+    "push qword ptr gs:[0x38]",
     "lea rax, [rip + 4f]",
     "mov gs:[0x38], rsp",
     "mov gs:[0x30], rax",
@@ -244,7 +249,8 @@ global_asm!(
     "4:",
     "xor eax, eax",
     "5:",
-    "mov qword ptr gs:[0x30], 0",
+    "pop qword ptr gs:[0x38]",
+    "pop qword ptr gs:[0x30]",
     "pop r15",
     "pop r14",
     "pop r13",

@@ -7,8 +7,8 @@ use crate::diverge::diverged;
 use crate::gate::on_user_stack;
 use crate::log::{get_first, publish, put, remember, verified};
 use crate::raise;
-use crate::state::{Here, block, leads, private};
-use crate::wait::intend;
+use crate::state::{Here, block, layout, leads, private};
+use crate::wait::intend_on;
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::hooks as id;
 use geryon_abi::layout::{ERRNO_LOCATION, why};
@@ -53,7 +53,8 @@ pub(super) fn suspended(mut b: Here, hook: u16, a: u64, c: u64, d: u64, e: u64) 
 
 #[inline(always)]
 pub(super) fn hash16(address: u64) -> u16 {
-    ((address >> 3) ^ (address >> 19)) as u16
+    let name = layout().name(address);
+    ((name >> 3) ^ (name >> 19)) as u16
 }
 
 /// Where an object's clock is.
@@ -136,7 +137,7 @@ pub(super) fn expect(b: Here, object: u64, hook: u16) -> Option<u64> {
 /// Say what this thread is about to do, before it may wait for long.
 #[inline(always)]
 pub(super) fn intend_hook(b: Here, object: u64, hook: u16) {
-    intend(b, word(kind::LOCK, hook as u8, hash16(object), 0), object);
+    intend_on(b, word(kind::LOCK, hook as u8, hash16(object), 0), object);
 }
 
 /// Out of line, so that only who differs puts the event together.

@@ -6,7 +6,7 @@ use crate::compare::same_kind;
 use crate::log::peek;
 use crate::state::{block, leads};
 use crate::thread::await_exits;
-use crate::wait::intend;
+use crate::wait::intend_on;
 use geryon_abi::hooks as id;
 use geryon_abi::record::{kind, kind_of, low_of, word};
 
@@ -14,7 +14,7 @@ use geryon_abi::record::{kind, kind_of, low_of, word};
 pub(super) extern "C" fn create(thread: u64, attr: u64, start: u64, arg: u64) -> i32 {
     let b = block();
     let ours = word(kind::CREATE, 0, 0, 0);
-    intend(b, ours, thread);
+    intend_on(b, ours, thread);
     while !leads()
         && let Some(w) = next(b)
     {

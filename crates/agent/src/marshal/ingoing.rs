@@ -1,13 +1,16 @@
 //! What goes into a call: its digest.
 
-use super::{IOVEC_MAX, bytes, fdset_bytes, read32, read64};
+use super::{EPOLL_DATA, IOVEC_MAX, bytes, fdset_bytes, read32, read64};
 use crate::access::{readable, word32};
 use crate::digest::Digest;
 use crate::gate::guarded;
-use geryon_abi::row::{Kind, Len, Row};
+use crate::state::layout;
+use geryon_abi::row::{Kind, Len, Row, SIGINFO_BYTES, futex_has_second};
 use geryon_abi::table::kind_of;
 
 const PATH_MAX: usize = 4096;
+/// Bytes of the longest address of a socket.
+const NAME_MAX: u64 = 128;
 
 /// # Safety
 /// Only inside [`guarded`].
@@ -33,14 +36,18 @@ pub fn digest(row: &Row, args: &[u64; 6]) -> u64 {
     for i in 0..row.args.len() {
         let v = args[i];
         match kind_of(row, i, args) {
-            Kind::Int | Kind::Addr | Kind::Special | Kind::ByCommand => d.number(v),
+            Kind::Int | Kind::ByCommand => d.number(v),
+            Kind::Addr | Kind::Special => d.number(layout().name(v)),
             Kind::Int32 | Kind::Fd | Kind::Id | Kind::IdIf(..) | Kind::Group => {
                 d.number(v as u32 as u64)
             }
+            Kind::FutexSecond(op) if !futex_has_second(args[op as usize] as u32) => {}
+            Kind::FutexSecond(_) => d.number(layout().name(v)),
             Kind::Unused => {}
             Kind::Out(_) | Kind::OutAlways(_) | Kind::IovecOut(_) | Kind::SockaddrOut(_) => {
                 d.number((v != 0) as u64)
             }
+            Kind::EpollEvents(_) | Kind::SiginfoOut => d.number((v != 0) as u64),
             _ => {
                 d.number((v != 0) as u64);
                 deep |= v != 0;
@@ -127,6 +134,7 @@ unsafe fn digest_memory(d: &mut Digest, row: &Row, i: usize, args: &[u64; 6]) {
                 }
             }
             Kind::In(len) | Kind::InOut(len) => d.bytes(bytes(p, in_len(row, len, args))),
+            Kind::SockaddrIn(n) => digest_name(d, p, args[n as usize] as u32 as u64),
             Kind::InId(len, _) => d.bytes(bytes(p, len as u64)),
             Kind::CapHeader => d.bytes(bytes(p, 8)),
             Kind::FdSet(n) => d.bytes(bytes(p, fdset_bytes(args[n as usize]))),
@@ -146,6 +154,23 @@ unsafe fn digest_memory(d: &mut Digest, row: &Row, i: usize, args: &[u64; 6]) {
                 }
             }
             Kind::Ifconf => d.number(read32(p) as u64),
+            Kind::EpollEvent => {
+                d.number(read32(p) as u64);
+                d.number(layout().opaque(read64(p + EPOLL_DATA)));
+            }
+            Kind::Flock(with_id) | Kind::FlockBack(with_id) => {
+                d.number(read32(p) as u64);
+                d.number(read64(p + 8));
+                d.number(read64(p + 16));
+                if with_id {
+                    d.number(read32(p + 24) as u64);
+                }
+            }
+            Kind::Siginfo => {
+                for at in (p..p + u64::from(SIGINFO_BYTES)).step_by(8) {
+                    d.number(layout().opaque(read64(at)));
+                }
+            }
             // sigev_value is opaque; signal number and way of notification are not.
             Kind::Sigevent => d.number(read64(p + 8)),
             _ => {}
@@ -160,12 +185,34 @@ unsafe fn digest_iovec(d: &mut Digest, p: u64, count: u64) {
     }
 }
 
+/// What the kernel looks at of an address of a socket: what lies behind that may be whatever the stack held.
+unsafe fn digest_name(d: &mut Digest, p: u64, len: u64) {
+    const UNIX: u16 = 1;
+    const INET: u16 = 2;
+    /// Bytes of struct sockaddr_in before its padding.
+    const INET_BYTES: usize = 8;
+    const FAMILY_BYTES: usize = 2;
+    // SAFETY: inside `guarded`, as the caller is.
+    let name = unsafe { bytes(p, len.min(NAME_MAX)) };
+    let family = name.first_chunk().map(|f| u16::from_ne_bytes(*f));
+    let seen = match family {
+        Some(INET) => INET_BYTES,
+        // A path; abstract names begin with a zero, and others are part of them.
+        Some(UNIX) => match name[FAMILY_BYTES..].iter().position(|b| *b == 0) {
+            Some(end @ 1..) => FAMILY_BYTES + end,
+            _ => name.len(),
+        },
+        _ => name.len(),
+    };
+    d.bytes(&name[..seen.min(name.len())]);
+}
+
 unsafe fn digest_message(d: &mut Digest, p: u64) {
     // SAFETY: inside `guarded`, as the caller is. Offsets are those of struct msghdr.
     unsafe {
         let (name, name_len) = (read64(p), read32(p + 8) as u64);
         if name != 0 {
-            d.bytes(bytes(name, name_len));
+            digest_name(d, name, name_len);
         }
         digest_iovec(d, read64(p + 16), read64(p + 24));
         let (control, control_len) = (read64(p + 32), read64(p + 40));

@@ -1,9 +1,9 @@
 //! What comes out of a call: the walk over all that the kernel has written.
 
 use super::transfer::Transfer;
-use super::{IOVEC_MAX, fdset_bytes};
+use super::{EPOLL_EVENT, IOVEC_MAX, fdset_bytes};
 use crate::access::{word32, word64, written_beyond};
-use geryon_abi::row::{Kind, Len, Row};
+use geryon_abi::row::{FLOCK_BYTES, Kind, Len, Row, SIGINFO_BYTES};
 use geryon_abi::table::kind_of;
 
 /// Bytes of the longest address of a socket.
@@ -66,6 +66,21 @@ pub(super) fn walk<T: Transfer>(
         match kind_of(row, i, args) {
             Kind::OutAlways(len) | Kind::Out(len) | Kind::InOut(len) if faulted => {
                 whole(t, p, room(row, len, args, before))
+            }
+            Kind::FlockBack(_) if good || faulted => {
+                let bytes = u64::from(FLOCK_BYTES);
+                plain(t, p, bytes, bytes);
+            }
+            Kind::SiginfoOut if good || faulted => {
+                let bytes = u64::from(SIGINFO_BYTES);
+                plain(t, p, bytes, bytes);
+            }
+            Kind::EpollEvents(n) if faulted => {
+                whole(t, p, room(row, Len::ArgTimes(n, EPOLL_EVENT), args, before))
+            }
+            Kind::EpollEvents(n) if good => {
+                let len = Len::RetTimes(n, EPOLL_EVENT);
+                written(t, p, row, len, args, result, before);
             }
             // Of so many it looks at none.
             Kind::OutAlways(Len::ArgTimes(..)) if result == EINVAL => {}

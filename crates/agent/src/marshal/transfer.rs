@@ -1,15 +1,15 @@
 //! Where what came out of a call goes to, and where it comes from: the log, memory, the former leader.
 
-use super::bytes;
 use super::outgoing::{Before, walk};
+use super::{EPOLL_DATA, EPOLL_EVENT, bytes};
 use crate::access::{self, put_what_differs, readable};
 use crate::digest::Digest;
 use crate::gate::guarded;
 use crate::log::{get_torn, get_words_torn, put, put_again, put_words, reserve};
-use crate::state::Here;
+use crate::state::{Here, layout};
 use crate::stop::broken;
 use geryon_abi::layout::MAX_PIECES;
-use geryon_abi::row::{Kind, Len, Row};
+use geryon_abi::row::{Kind, Len, Row, SIGINFO_BYTES};
 use geryon_abi::table::kind_of;
 
 /// Where out-bytes go to or come from.
@@ -339,9 +339,40 @@ pub fn receive(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64) -> 
     };
     walk(&mut from, row, args, result, &Before::UNLIMITED);
     let written = from.digest.finish() | 1;
-    match from.word() {
+    let received = match from.word() {
         Some(theirs) if theirs != check(first, result, written) => Received::Damaged,
         _ => from.state,
+    };
+    if received == Received::Whole && layout().number != 0 {
+        find_places(row, args, result);
+    }
+    received
+}
+
+/// What the leader has been given back of what it had given the kernel may be addresses: here they are others.
+fn find_places(row: &Row, args: &[u64; 6], result: i64) {
+    let count = result.max(0) as u64;
+    for i in 0..row.args.len() {
+        let at = args[i];
+        match kind_of(row, i, args) {
+            Kind::EpollEvents(n) if at != 0 => {
+                for k in 0..count.min(args[n as usize]) {
+                    find_place(at + u64::from(EPOLL_EVENT) * k + EPOLL_DATA);
+                }
+            }
+            Kind::SiginfoOut if at != 0 && result >= 0 => {
+                for word in (at..at + u64::from(SIGINFO_BYTES)).step_by(8) {
+                    find_place(word);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn find_place(at: u64) {
+    if let Some(name) = access::word64(at) {
+        put_what_differs(at, &access::here(name).to_le_bytes());
     }
 }
 

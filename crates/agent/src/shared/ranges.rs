@@ -28,7 +28,7 @@ fn end_of(start: u64, len: u64) -> u64 {
 }
 
 impl Ranges {
-    const fn new() -> Ranges {
+    pub const fn new() -> Ranges {
         Ranges {
             starts: [const { AtomicU64::new(0) }; ROOM],
             ends: [const { AtomicU64::new(0) }; ROOM],
@@ -65,6 +65,15 @@ impl Ranges {
             || self
                 .all()
                 .any(|(s, e)| touches(s.load(Ordering::SeqCst), e.load(Ordering::SeqCst)))
+    }
+
+    /// How many bytes of one that begins there.
+    pub fn bytes_at(&self, start: u64) -> Option<u64> {
+        let found = self
+            .all()
+            .map(|(s, e)| (s.load(Ordering::SeqCst), e.load(Ordering::SeqCst)));
+        let mut those = found.filter(|(s, e)| *s == start && *e > start);
+        those.next().map(|(s, e)| e - s)
     }
 
     /// Nothing is mapped there any more. (Of one that is still mapped in part all is kept.)

@@ -43,12 +43,7 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
         }
     }
     let b = block();
-    let p = private();
-    if p.multi.get() == 0 {
-        crate::clock::register_barrier();
-        p.multi.set(1);
-        crate::serial::begin(b);
-    }
+    super::becomes_many(b);
     if b.suspend == 0 && orders() {
         b.set_ordered(true);
     }
@@ -152,6 +147,12 @@ fn start(frame: &Frame, slot: usize, shown: u32) -> i64 {
     if result < 0 {
         block_at(slot).free.store(1, Ordering::Release);
         ALIVE.fetch_sub(1, Ordering::Relaxed);
+    } else {
+        // As it will itself: its creator may name it at once.
+        block_at(slot).own_tid = result as u32;
+        if leads() && shown == 0 {
+            block_at(slot).shown_tid = result as u32;
+        }
     }
     result
 }
@@ -170,6 +171,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     let copy = top - FRAME_BYTES as u64;
     new.this = address;
     new.slot = slot as u32;
+    new.own_tid = 0;
     new.stack_top = top;
     new.frame = copy;
     new.free.store(0, Ordering::Relaxed);
@@ -196,7 +198,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.waiting.store(wait::NONE, Ordering::Relaxed);
     new.pending_count.store(0, Ordering::Relaxed);
     new.signal_logged = 0;
-    new.sent = 0;
+    new.sent.clear();
     new.is_bound = parent.is_bound;
     if parent.is_bound != 0 {
         new.cpus = parent.cpus;

@@ -95,7 +95,7 @@ impl Monitor {
                     return Ok(self.has_met(m));
                 }
                 m.words = words.iter().map(|w| w.0).collect();
-                let mut values = general(&goal).to_vec();
+                let mut values = general(&goal, m.point().layout).to_vec();
                 values.extend(words.iter().map(|w| w.1[0]));
                 let now = self.sample(m)?;
                 m.phase = Phase::Next(m.course.compared(values, now));
@@ -149,7 +149,9 @@ impl Monitor {
             m.phase = Phase::Next(Act::Compare);
             return self.is_computing(&point, slot);
         }
-        Stopped(m.runner().tid).set_breakpoint(Some(at))?;
+        let runner = m.runner();
+        let at = runner.layout.place(point.layout.name(at));
+        Stopped(runner.tid).set_breakpoint(Some(at))?;
         Ok(true)
     }
 
@@ -166,7 +168,8 @@ impl Monitor {
         loop {
             if m.stands {
                 let regs = self.regs_of_runner(m)?;
-                if general(&regs) == general(&goal) && self.compare(m, &goal)?.0 {
+                let named = general(&goal, m.point().layout);
+                if general(&regs, m.runner().layout) == named && self.compare(m, &goal)?.0 {
                     self.relieve(m)?;
                     return Ok(self.has_met(m));
                 }
@@ -242,35 +245,42 @@ impl Monitor {
 
     /// Are the two states equal? And the words in which they differ, the point's first.
     fn compare(&mut self, m: &mut Meeting, goal: &Regs) -> Result<(bool, Vec<Word>)> {
-        let runner = m.runner();
-        let (point, runs) = (m.parts[m.point].pid, runner.pid);
-        self.memory(point)?;
-        self.memory(runs)?;
-        let side = |pid| {
-            let process = self.processes.get(&pid).context("a process is gone")?;
+        let (point, runner) = (m.point(), m.runner());
+        self.memory(point.pid)?;
+        self.memory(runner.pid)?;
+        let side = |part: Part| {
+            let process = self.processes.get(&part.pid).context("a process is gone")?;
             let memory = process.memory.as_ref().context("just opened")?;
-            Ok::<Side, anyhow::Error>(Side { pid, memory })
+            Ok::<Side, anyhow::Error>(Side {
+                pid: part.pid,
+                memory,
+                layout: part.layout,
+            })
         };
-        let sides = [side(point)?, side(runs)?];
+        let sides = [side(point)?, side(runner)?];
         let others = match m.alone || m.in_parallel {
             true => Vec::new(),
             false => outputs(sides),
         };
         let words = differing(sides, goal, m.in_parallel, &others)?;
         let regs = self.regs_of_runner(m)?;
-        let vector = |tid| Stopped(tid).xstate().map(vectors);
-        let equal = general(&regs) == general(goal)
+        let vector = |part: Part| {
+            let area = Stopped(part.tid).xstate();
+            area.map(|area| vectors(area, part.layout))
+        };
+        let equal = general(&regs, runner.layout) == general(goal, point.layout)
             && words.is_empty()
-            && vector(m.parts[m.point].tid)? == vector(runner.tid)?;
+            && vector(point)? == vector(runner)?;
         Ok((equal, words))
     }
 
     /// What the thread that runs holds in the words of the course.
     fn sample(&mut self, m: &Meeting) -> Result<Sample> {
         let part = m.runner();
-        let mut words = general(&Stopped(part.tid).regs()?).to_vec();
+        let mut words = general(&Stopped(part.tid).regs()?, part.layout).to_vec();
         let memory = self.memory(part.pid)?;
-        words.extend(m.words.iter().map(|at| memory.word(*at).unwrap_or(0)));
+        let word = |name: &u64| memory.word(part.layout.place(*name)).unwrap_or(0);
+        words.extend(m.words.iter().map(|name| part.layout.name(word(name))));
         let at = processor_time(part.tid).unwrap_or_else(|| m.began.elapsed());
         Ok(Sample { at, words })
     }

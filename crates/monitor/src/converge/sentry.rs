@@ -35,22 +35,24 @@ impl Monitor {
             self.move_to_site(m)?;
         }
         let regs = Stopped(point.tid).regs()?;
-        let site = regs.rip;
         let mut code = [0; INSTRUCTION_MAX];
-        let Some(len) = self.site_len(point, site, &mut code)? else {
+        let Some(len) = self.site_len(point, regs.rip, &mut code)? else {
             return Ok(false);
         };
+        let runs = m.runner();
+        let there = |address| runs.layout.place(point.layout.name(address));
+        let site = there(regs.rip);
         let Some(page) = self.sentry_page(m, site)? else {
             return Ok(false);
         };
         let words = m.own_words().iter().take(WORDS);
-        let words: Vec<u64> = words.copied().collect();
+        let words: Vec<u64> = words.map(|name| point.layout.place(*name)).collect();
         let memory = self.memory(point.pid)?;
         let expected = Expected {
-            registers: by_number(&regs),
+            registers: by_number(&regs).map(there),
             words: words
                 .iter()
-                .filter_map(|at| Some((*at, memory.word(*at).ok()?)))
+                .filter_map(|at| Some((there(*at), there(memory.word(*at).ok()?))))
                 .collect(),
         };
         let scratch = block_field!(scratch) as u32;
@@ -58,7 +60,6 @@ impl Monitor {
         let Ok(code) = sentry(site, &old, page, &expected, [scratch, scratch + 8]) else {
             return Ok(false);
         };
-        let runs = m.runner();
         Stopped(runs.tid).set_breakpoint(None)?;
         let memory = self.memory(runs.pid)?;
         memory.write(page, &code.code)?;
@@ -119,7 +120,7 @@ impl Monitor {
         }
     }
 
-    /// A page within reach, which all replicas have at the same address.
+    /// A page within reach of the thread that runs. All replicas have one at the same place.
     fn sentry_page(&mut self, m: &Meeting, site: u64) -> Result<Option<u64>> {
         let group = self.membership(m.point().pid).map(|(id, _)| id);
         let Some(g) = group.and_then(|id| self.groups.get(&id)) else {
@@ -130,19 +131,30 @@ impl Monitor {
         }
         let mut spaces = Vec::new();
         for part in &m.parts {
-            spaces.push(AddressSpace::open(part.pid)?);
+            spaces.push((part.layout, AddressSpace::open(part.pid)?));
         }
-        let is_free = |at: &u64| spaces.iter().all(|s| s.is_free(*at, SENTRY_BYTES));
+        let runner = m.runner().layout;
+        let is_free = |at: &u64| {
+            let name = runner.name(*at);
+            let mut all = spaces.iter();
+            all.all(|(layout, space)| space.is_free(layout.place(name), SENTRY_BYTES))
+        };
         let Some(page) = sentry_pages(site).find(is_free) else {
             return Ok(None);
         };
-        for part in &m.parts {
-            if !map_area(Stopped(part.tid), &self.image, page, SENTRY_BYTES)? {
+        let places = m
+            .parts
+            .iter()
+            .map(|p| (p.tid, p.layout.place(runner.name(page))));
+        for (tid, at) in places.clone() {
+            if !map_area(Stopped(tid), &self.image, at, SENTRY_BYTES)? {
                 return Ok(None);
             }
         }
         if let Some(g) = group.and_then(|id| self.groups.get_mut(&id)) {
-            g.areas.add_sentry(page);
+            for (_, at) in places {
+                g.areas.add_sentry(at);
+            }
         }
         Ok(Some(page))
     }

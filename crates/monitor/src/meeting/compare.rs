@@ -1,11 +1,12 @@
 //! Are two threads, of two replicas, in the same state? Their registers, and whatever their processes could
 //! have written: two rounds of a loop may differ in nothing but one word somewhere.
 
+use super::alike::Alike;
 use crate::block::Piece;
 use crate::block_field;
 use crate::maps::{AddressSpace, Pages};
 use anyhow::Result;
-use geryon_abi::layout::{AGENT_BASE, MAX_THREADS, RESERVED_END};
+use geryon_abi::layout::{AGENT_BASE, Layout, MAX_THREADS, RESERVED_END};
 use geryon_tracee::{Pid, Regs, RemoteMemory};
 use std::ops::Range;
 
@@ -13,11 +14,13 @@ use std::ops::Range;
 const RED_ZONE: u64 = 128;
 /// Bytes that are compared at once.
 const CHUNK: u64 = 256 << 10;
+/// Where glibc keeps what guards its pointers, from the thread pointer on.
+const GUARD: u64 = 0x30;
 /// More words than that are not told apart: the states differ.
 const MOST_WORDS: usize = 512;
 
-/// General registers as the program has them, in one order.
-pub fn general(r: &Regs) -> [u64; 18] {
+/// General registers as the program has them, in one order; names of addresses.
+pub fn general(r: &Regs, layout: Layout) -> [u64; 18] {
     /// The resume flag and the trap flag are a debugger's.
     const DEBUGGERS: u64 = 1 << 16 | 1 << 8;
     [
@@ -40,12 +43,16 @@ pub fn general(r: &Regs) -> [u64; 18] {
         r.r15,
         r.eflags & !DEBUGGERS,
     ]
+    .map(|value| layout.name(value))
 }
 
-/// Vector registers, from what XSAVE writes: without what says which parts were in use.
-pub fn vectors(mut area: Vec<u8>) -> Vec<u8> {
+/// Vector registers, from what XSAVE writes: without what says which parts were in use; names of addresses.
+pub fn vectors(mut area: Vec<u8>, layout: Layout) -> Vec<u8> {
     let end = area.len().min(576);
     area[end.min(464)..end].fill(0);
+    for word in area.as_chunks_mut::<8>().0 {
+        *word = layout.name(u64::from_le_bytes(*word)).to_le_bytes();
+    }
     area
 }
 
@@ -56,9 +63,11 @@ pub struct Side<'a> {
     pub pid: Pid,
     /// Its memory.
     pub memory: &'a RemoteMemory,
+    /// Where that lies.
+    pub layout: Layout,
 }
 
-/// A word in which they differ: its address, and what both hold there.
+/// A word in which they differ: its name, and what both hold there (names of addresses).
 pub type Word = (u64, [u64; 2]);
 
 /// The words of private writable memory in which two processes differ, in the order of their addresses, as
@@ -72,14 +81,22 @@ pub fn differing(
 ) -> Result<Vec<Word>> {
     let dead = dead_stacks(sides[0], computes)?;
     let is_left_out = |at: u64| dead.iter().chain(others).any(|bytes| bytes.contains(&at));
+    let alike = Alike {
+        layouts: sides.map(|side| side.layout),
+        guard: sides[0].memory.word(computes.fs_base + GUARD).ok(),
+    };
     let mut out = Vec::new();
-    let mut pages = Pages::own_of(sides[0].pid)?;
-    pages.extend(Pages::own_of(sides[1].pid)?);
+    let mut pages = Vec::new();
+    for side in sides {
+        let own = Pages::own_of(side.pid)?;
+        pages.extend(own.into_iter().map(|(at, len)| (side.layout.name(at), len)));
+    }
     if stack_only {
         let own = AddressSpace::open(sides[0].pid)?.own_writable()?;
         let stack = own
             .iter()
             .find(|m| (m.0..m.0 + m.1).contains(&computes.rsp));
+        let stack = stack.map(|(at, len)| (sides[0].layout.name(*at), *len));
         pages.retain(|p| stack.is_some_and(|s| (s.0..s.0 + s.1).contains(&p.0)));
     }
     let mut buffers = [Vec::new(), Vec::new()];
@@ -89,15 +106,18 @@ pub fn differing(
             let part = (start + len - at).min(CHUNK);
             for (side, buffer) in sides.iter().zip(&mut buffers) {
                 buffer.resize(part as usize, 0);
-                side.memory.read(at, buffer)?;
+                side.memory.read(side.layout.place(at), buffer)?;
             }
             if buffers[0] != buffers[1] {
                 let (ours, _) = buffers[0].as_chunks::<8>();
                 let (theirs, _) = buffers[1].as_chunks::<8>();
                 for (i, (a, b)) in ours.iter().zip(theirs).enumerate() {
-                    let address = at + 8 * i as u64;
-                    if a != b && !is_left_out(address) {
-                        out.push((address, [a, b].map(|w| u64::from_le_bytes(*w))));
+                    let name = at + 8 * i as u64;
+                    let same = || alike.at([&buffers[0], &buffers[1]], 8 * i);
+                    if a != b && !is_left_out(name) && !same() {
+                        let words = [(a, sides[0]), (b, sides[1])];
+                        let named = words.map(|(w, side)| side.layout.name(u64::from_le_bytes(*w)));
+                        out.push((name, named));
                     }
                 }
                 if out.len() > MOST_WORDS {
@@ -150,7 +170,8 @@ fn dead_stacks(side: Side, computes: &Regs) -> Result<Vec<Range<u64>>> {
         let stack = own
             .iter()
             .find(|(start, len)| (*start..*start + *len).contains(top))?;
-        Some(stack.0..top.saturating_sub(RED_ZONE).max(stack.0))
+        let end = top.saturating_sub(RED_ZONE).max(stack.0);
+        Some(side.layout.name(stack.0)..side.layout.name(end))
     };
     Ok(tops.iter().filter_map(dead).collect())
 }
@@ -171,10 +192,11 @@ mod tests {
     fn a_debuggers_flags_do_not_count() {
         // SAFETY: plain numbers.
         let mut regs: Regs = unsafe { std::mem::zeroed() };
-        let before = general(&regs);
+        let none = Layout::default();
+        let before = general(&regs, none);
         regs.eflags = 1 << 16;
-        assert_eq!(general(&regs), before);
+        assert_eq!(general(&regs, none), before);
         regs.eflags = 1;
-        assert_ne!(general(&regs), before);
+        assert_ne!(general(&regs, none), before);
     }
 }

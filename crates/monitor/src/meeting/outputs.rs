@@ -6,7 +6,7 @@ use crate::block::{HEAD, Piece, arguments};
 use crate::block_field;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::MAX_THREADS;
-use geryon_abi::row::{Kind, Len};
+use geryon_abi::row::{FLOCK_BYTES, Kind, Len, SIGINFO_BYTES, futex_has_second};
 use geryon_abi::table::{kind_of, row};
 use geryon_tracee::RemoteMemory;
 use std::mem::offset_of;
@@ -18,8 +18,9 @@ const IOVEC_MAX: u64 = 1024;
 const IOVEC: u64 = 16;
 const MSGHDR: u64 = 56;
 const MMSGHDR: u64 = 64;
+const EPOLL_EVENT: u64 = 12;
 
-/// What threads of these two processes have under way may be put into these bytes. A thread's call is known by
+/// What threads of these two processes have under way may be put into these bytes (by their names). A thread's call is known by
 /// its frame, in whichever replica it has not returned.
 pub fn outputs(sides: [Side; 2]) -> Vec<Range<u64>> {
     let mut out = Vec::new();
@@ -31,8 +32,14 @@ pub fn outputs(sides: [Side; 2]) -> Vec<Range<u64>> {
             }
             let frame = head.word(block_field!(frame));
             if frame != 0 && head.word(block_field!(free)) as u32 == 0 {
+                let mut own = Vec::new();
                 // (Of one that cannot be read nothing is known: what it changes differs.)
-                let _ = of_call(side.memory, frame, &mut out);
+                let _ = of_call(side.memory, frame, &mut own);
+                let named = |r: Range<u64>| {
+                    let start = side.layout.name(r.start);
+                    start..start + (r.end - r.start)
+                };
+                out.extend(own.into_iter().map(named));
             }
         }
     }
@@ -61,6 +68,7 @@ fn of_call(memory: &RemoteMemory, frame: u64, out: &mut Vec<Range<u64>>) -> anyh
                 add(out, *at, length(Len::Word(len))?);
                 add(out, args[len as usize], 4);
             }
+            Kind::EpollEvents(n) => add(out, *at, count(n).saturating_mul(EPOLL_EVENT)),
             Kind::IovecOut(n) => of_iovec(memory, *at, count(n), out)?,
             Kind::MsghdrOut => of_message(memory, *at, out)?,
             Kind::MmsghdrOut(n) => {
@@ -81,11 +89,15 @@ fn of_call(memory: &RemoteMemory, frame: u64, out: &mut Vec<Range<u64>>) -> anyh
             }
             Kind::CapHeader => add(out, *at, 4),
             // The word of a futex, or where an id is put.
-            Kind::Special => add(out, *at, 4),
+            Kind::FutexSecond(op) if !futex_has_second(args[op as usize] as u32) => {}
+            Kind::Special | Kind::FutexSecond(_) => add(out, *at, 4),
+            Kind::SiginfoOut => add(out, *at, u64::from(SIGINFO_BYTES)),
+            Kind::FlockBack(_) => add(out, *at, u64::from(FLOCK_BYTES)),
             Kind::Int | Kind::Int32 | Kind::Fd | Kind::Addr | Kind::Unused | Kind::ByCommand => {}
             Kind::Id | Kind::IdIf(..) | Kind::Group | Kind::InId(..) => {}
             Kind::Path | Kind::Strings | Kind::In(_) | Kind::IovecIn(_) | Kind::MsghdrIn => {}
-            Kind::Sigmask | Kind::SigmaskPair | Kind::Sigevent => {}
+            Kind::Sigmask | Kind::SigmaskPair | Kind::Sigevent | Kind::EpollEvent => {}
+            Kind::SockaddrIn(_) | Kind::Siginfo | Kind::Flock(_) => {}
         }
     }
     Ok(())

@@ -56,6 +56,11 @@ impl Forked {
         }
     }
 
+    /// Its replica, and its source's.
+    pub fn seats(&self) -> (usize, usize) {
+        (self.seat.replica, self.source)
+    }
+
     /// It, to part from its source.
     pub fn part<'a>(&self, memory: &'a RemoteMemory) -> Part<'a> {
         Part {

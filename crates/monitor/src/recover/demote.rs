@@ -24,7 +24,7 @@ pub(super) fn thread(
     }
     let waits = matches!(
         half(block_field!(waiting))?,
-        wait::KERNEL | wait::TURN | wait::CONFIRM
+        wait::KERNEL | wait::TURN | wait::KIN | wait::CONFIRM
     );
     let again = match half(block_field!(repeatable))? {
         repeat::CALL => "geryon_again",
@@ -80,6 +80,8 @@ pub(super) fn memory(memory: &RemoteMemory, places: &[Place], living: &[u64]) ->
         word(block + block_field!(robbed), 1)?;
         for field in [
             block_field!(flight),
+            // (What its source was given it finds in the log.)
+            block_field!(given),
             block_field!(repeatable),
             block_field!(waiting),
             block_field!(has_turn),

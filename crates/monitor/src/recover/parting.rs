@@ -8,7 +8,7 @@ use crate::setup::receive::{SCRATCH_BYTES, receive};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::touches_reserved;
 use geryon_tracee::{Passage, Pid, RemoteMemory, Stopped};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -31,7 +31,7 @@ pub(super) struct Part<'a> {
 
 impl Part<'_> {
     /// Make a call in it.
-    fn call(&self, image: &Image, nr: i64, args: [u64; 6], what: &str) -> Result<u64> {
+    pub(super) fn call(&self, image: &Image, nr: i64, args: [u64; 6], what: &str) -> Result<u64> {
         let at = image.symbol("geryon_injected");
         let result = Stopped(self.pid).injected_syscall(at, nr, args)?;
         if (-4095..0).contains(&result) {
@@ -60,15 +60,15 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// Of copies whose sources stand still.
+    /// Of copies whose sources stand still. `apart`: inodes of which they have their own by other means.
     ///
     /// # Errors
     /// When memory or descriptors are short, or one of them dies.
-    pub(super) fn of(parts: &[Part<'_>], image: &Image) -> Result<Saved> {
+    pub(super) fn of(parts: &[Part<'_>], image: &Image, apart: &HashSet<u64>) -> Result<Saved> {
         let mut shared = Shared::new();
         for (n, part) in parts.iter().enumerate() {
             for map in AddressSpace::open(part.pid)?.shared()? {
-                if !touches_reserved(map.start, map.len) {
+                if !touches_reserved(map.start, map.len) && !apart.contains(&map.object.2) {
                     shared.entry(map.object).or_default().push((n, map));
                 }
             }

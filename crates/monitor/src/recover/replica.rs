@@ -64,7 +64,7 @@ impl Monitor {
     }
 
     fn try_replace_in(&mut self, id: GroupId, replica: usize) -> Result<Attempt> {
-        if !self.shared.is_empty() {
+        if !self.shared.is_empty() && !self.takes_turns() {
             return Ok(Attempt::Never(MAPS_FILES.into()));
         }
         let Some((source, pid)) = self.source(id) else {

@@ -13,6 +13,9 @@ use geryon_tracee::{Pid, RemoteMemory};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+/// What all kin share: their turn.
+const TURN: ObjectId = (u32::MAX, u32::MAX, u64::MAX);
+
 /// Processes of one replica that share memory, and which another one lacks.
 pub(super) struct Kin {
     /// Whose.
@@ -30,6 +33,8 @@ enum Hindered {
     Foreign,
     /// One that shares memory with them is in a group without a leader.
     Leaderless,
+    /// One of them is about to end: its leader has given up what it maps already.
+    Leaving,
     /// The replica that lacks them has one already that shares memory with them.
     Partial,
 }
@@ -40,6 +45,7 @@ struct Relative {
     pid: Pid,
     objects: BTreeSet<ObjectId>,
     foreign: bool,
+    leaves: bool,
 }
 
 /// Copies that are being made.
@@ -50,6 +56,9 @@ struct Copies {
     memories: Vec<RemoteMemory>,
     /// What they are still to be given.
     saved: Option<Saved>,
+    /// Whose they are, and whose copies.
+    replica: usize,
+    source: usize,
     /// Threads of leaders that stand still until then.
     leaders: Vec<Vec<Pid>>,
 }
@@ -91,6 +100,8 @@ impl Monitor {
         let changes_leader = |id| self.groups.get(&id).is_some_and(|g| g.takeover.is_some());
         let hindered = if related.iter().any(|r| r.foreign) {
             Some(Hindered::Foreign)
+        } else if related.iter().any(|r| r.leaves) {
+            Some(Hindered::Leaving)
         } else if !made.is_empty() {
             Some(Hindered::Partial)
         } else if leaderless.iter().any(|g| !g.ending) || lack.iter().any(|r| changes_leader(r.id))
@@ -110,17 +121,27 @@ impl Monitor {
 
     /// The replica's processes that share memory in these groups, and those that share some of that with them.
     fn related(&self, replica: usize, ids: &[GroupId]) -> Vec<Relative> {
+        let apart = self.inodes_of_objects();
         let all = self.groups.iter();
         let all = all.filter_map(|(id, g)| Some((*id, g.members[replica].pid?)));
         let all = all.filter_map(|(id, pid)| {
             // (One that is gone shares nothing.)
             let mut maps = AddressSpace::open(pid).ok()?.shared().ok()?;
             maps.retain(|m| !touches_reserved(m.start, m.len));
-            (!maps.is_empty()).then(|| Relative {
+            let mut objects: BTreeSet<ObjectId> = maps.iter().map(|m| m.object).collect();
+            if self.is_kin(pid) {
+                objects.insert(TURN);
+            }
+            (!objects.is_empty()).then(|| Relative {
                 id,
                 pid,
-                foreign: maps.iter().any(|m| !m.anonymous),
-                objects: maps.iter().map(|m| m.object).collect(),
+                foreign: maps
+                    .iter()
+                    .any(|m| !m.anonymous && !m.stands_for_file && !apart.contains(&m.object.2)),
+                leaves: maps
+                    .iter()
+                    .any(|m| m.stands_for_file && !apart.contains(&m.object.2)),
+                objects,
             })
         });
         let (mut found, mut left): (Vec<_>, Vec<_>) = all.partition(|r| ids.contains(&r.id));
@@ -141,7 +162,7 @@ impl Monitor {
     }
 
     fn try_replace_kin(&mut self, kin: &Kin, replica: usize) -> Result<Attempt> {
-        if !self.shared.is_empty() {
+        if !self.shared.is_empty() && !self.takes_turns() {
             return Ok(Attempt::Never(MAPS_FILES.into()));
         }
         match kin.hindered {
@@ -152,6 +173,10 @@ impl Monitor {
             }
             Some(Hindered::Leaderless) => {
                 let why = "a process that shares memory with its source has no leader";
+                return Ok(Attempt::Later(why.into()));
+            }
+            Some(Hindered::Leaving) => {
+                let why = "a process that maps the same files is about to end";
                 return Ok(Attempt::Later(why.into()));
             }
             Some(Hindered::Partial) => {
@@ -235,6 +260,10 @@ impl Monitor {
         if let Some(why) = hindered {
             return Ok(Some(Attempt::Later(why.into())));
         }
+        if kin.members.iter().any(|(_, pid)| self.is_kin(*pid)) {
+            let lives = |id| kin.members.iter().any(|(m, _)| *m == id);
+            self.kin.copy(kin.source, replica, lives);
+        }
         // All of them before one of the sources goes on: when the leader makes a call that its followers have
         // confirmed, each of them has written to the shared memory what stands before it in the program. A copy
         // that had not been asked would find out too late that another process of its replica may read that.
@@ -249,7 +278,12 @@ impl Monitor {
             let memory = self.settle_copy(copy)?;
             copies.memories.push(memory);
         }
-        copies.saved = Some(Saved::of(&copies.parts(), &self.image)?);
+        if let Some(first) = copies.forked.first() {
+            (copies.replica, copies.source) = first.seats();
+            self.copy_objects(copies.source, copies.replica)?;
+        }
+        let apart = self.inodes_of_objects();
+        copies.saved = Some(Saved::of(&copies.parts(), &self.image, &apart)?);
         if copies.forked.iter().any(|c| c.files() == Files::Sources) {
             return self.part_kin(copies);
         }
@@ -262,10 +296,11 @@ impl Monitor {
 
     /// The copies get memory of their own, unless they have it.
     fn part_kin(&mut self, copies: &mut Copies) -> Result<()> {
-        match copies.saved.take() {
-            Some(saved) => saved.map(&copies.parts(), &self.image, &self.passage),
-            None => Ok(()),
-        }
+        let Some(saved) = copies.saved.take() else {
+            return Ok(());
+        };
+        saved.map(&copies.parts(), &self.image, &self.passage)?;
+        self.map_objects(&copies.parts(), copies.replica)
     }
 
     /// False: one of them did not stop in time.

@@ -1,6 +1,7 @@
 //! The first argument or byte in which two replicas that stand at the same call differ.
 
 use super::json::Difference;
+use super::variants::{AROUND, are_addresses};
 use crate::state::{Monitor, ReportWords};
 use geryon_abi::record::{self, kind};
 use geryon_abi::row::{Kind, Len};
@@ -27,8 +28,12 @@ impl Monitor {
             return None;
         }
         let row = table::row(u64::from(record::short_of(w.ours[0])))?;
+        let layouts = [leader, follower].map(|pid| self.layout(pid));
         for (i, a) in row.args.iter().enumerate() {
-            let (x, y) = (w.theirs[2 + i], w.ours[2 + i]);
+            let (mut x, mut y) = (w.theirs[2 + i], w.ours[2 + i]);
+            if a.kind == Kind::Addr {
+                (x, y) = (layouts[0].name(x), layouts[1].name(y));
+            }
             let scalar = matches!(
                 a.kind,
                 Kind::Int
@@ -45,17 +50,22 @@ impl Monitor {
                     offset: 0,
                     values: vec![format!("{x:#x}"), format!("{y:#x}")],
                     single_bit: single_bit(x, y),
+                    of_address: false,
                 });
             }
         }
         for (i, a) in row.args.iter().enumerate() {
             let len = in_bytes(a.kind, &w.ours);
-            let address = w.ours[2 + i];
+            let ours = w.ours[2 + i];
+            // (Of a call that the leader did not wait at it says nothing else.)
+            let theirs = layouts[0].place(layouts[1].name(ours));
+            let both = [(leader, theirs), (follower, ours)];
             let text = a.kind == Kind::Path;
-            if let Some((offset, x, y)) =
-                self.differing_byte(leader, follower, (address, len), text)
-            {
+            if let Some((offset, x, y)) = self.differing_byte(both, len, text) {
+                let around = both.map(|(pid, at)| self.around(pid, at.wrapping_add(offset)));
+                let shown = [&around[0][..], &around[1][..]];
                 return Some(Difference {
+                    of_address: layouts[0] != layouts[1] && are_addresses(layouts, shown),
                     argument: a.name.into(),
                     offset,
                     values: vec![format!("{x:#04x}"), format!("{y:#04x}")],
@@ -66,12 +76,23 @@ impl Monitor {
         None
     }
 
+    /// What lies there, and [`AROUND`] it; zeros where nothing does.
+    fn around(&mut self, pid: Pid, at: u64) -> [u8; 2 * AROUND] {
+        let mut bytes = [0; 2 * AROUND];
+        if let Ok(memory) = self.memory(pid) {
+            // (Two halves: a buffer may begin or end with a mapping.)
+            let (before, behind) = bytes.split_at_mut(AROUND);
+            let _ = memory.read(at.wrapping_sub(AROUND as u64), before);
+            let _ = memory.read(at, behind);
+        }
+        bytes
+    }
+
     /// `text` ends with its NUL.
     fn differing_byte(
         &mut self,
-        a: Pid,
-        b: Pid,
-        (address, len): (u64, u64),
+        [(a, from), (b, address)]: [(Pid, u64); 2],
+        len: u64,
         text: bool,
     ) -> Option<(u64, u8, u8)> {
         // (A length from a replica's memory may be any number.)
@@ -81,7 +102,8 @@ impl Monitor {
             let at = address.checked_add(offset)?;
             let n = (len - offset).min(PAGE - at % PAGE) as usize;
             let (mut x, mut y) = (vec![0; n], vec![0; n]);
-            self.memory(a).ok()?.read(at, &mut x).ok()?;
+            let there = from.checked_add(offset)?;
+            self.memory(a).ok()?.read(there, &mut x).ok()?;
             self.memory(b).ok()?.read(at, &mut y).ok()?;
             if let Some(i) = differing(&x, &y, text) {
                 return Some((offset + i as u64, x[i], y[i]));
@@ -99,6 +121,7 @@ impl Monitor {
 fn in_bytes(of: Kind, record: &[u64; 8]) -> u64 {
     match of {
         Kind::Path => PATH_MAX,
+        Kind::SockaddrIn(k) => u64::from(record[2 + k as usize] as u32),
         Kind::In(l) | Kind::InOut(l) => match l {
             Len::Fixed(n) => u64::from(n),
             Len::Arg(k) => record[2 + k as usize],

@@ -55,6 +55,8 @@ pub struct Difference {
     pub values: Vec<String>,
     /// The number of the bit, if it is only one.
     pub single_bit: Option<u32>,
+    /// Both are part of an address, of the same place in two layouts.
+    pub of_address: bool,
 }
 
 impl Side {
@@ -78,12 +80,18 @@ impl Difference {
     /// For a person.
     pub fn text(&self) -> String {
         format!(
-            "argument {}, offset {}: {}{}",
+            "argument {}, offset {}: {}{}{}",
             self.argument,
             self.offset,
             self.values.join(" against "),
             self.single_bit
-                .map_or(String::new(), |b| format!(" (a single flipped bit: {b})"))
+                .filter(|_| !self.of_address)
+                .map_or(String::new(), |b| format!(" (a single flipped bit: {b})")),
+            match self.of_address {
+                true =>
+                    " (an address in each, of the same place: what the program does depends on where its memory lies)",
+                false => "",
+            }
         )
     }
 }

@@ -70,6 +70,7 @@ pub fn waiting(v: &View) -> String {
     match v.waiting {
         wait::RECORD => "waits for the leader".into(),
         wait::TURN => format!("waits for its turn {value} on the clock at {place:#x}"),
+        wait::KIN => format!("waits for turn {value} of the processes that share memory"),
         wait::CONFIRM => "waits for confirmation".into(),
         wait::ROOM => "waits for room in the log".into(),
         wait::KERNEL => {

@@ -132,6 +132,7 @@ impl Monitor {
         }
         let n = pg.members.len();
         let leader = pg.leader;
+        let parent_pid = pg.leader_pid();
         let alive = pg.segment.header().alive.load(Ordering::Acquire);
         let areas = pg.areas.inherited();
         let id = *pg.children.entry(sequence).or_insert(next);
@@ -141,6 +142,7 @@ impl Monitor {
             let words = self.options.ring_words();
             let segment = Segment::new(words, n as u32, alive, leader as u32, self.taken_over)?;
             let new = Group::new(segment, n, leader, areas);
+            new.segment.header().group.store(id, Ordering::SeqCst);
             new.segment
                 .header()
                 .shared
@@ -160,10 +162,17 @@ impl Monitor {
             bail!("it has forked process {pid}, which is there already: {other}");
         }
         g.members[replica].pid = Some(pid);
+        let parent_leads = parent_pid.filter(|_| replica == g.leader);
         if replica == g.leader && g.takeover.is_none() {
             let h = g.segment.header();
             h.open.leader_pid.store(pid as u32, Ordering::Release);
         }
+        if let Some(parent) = parent_leads {
+            self.inherits_shared(parent, pid);
+        }
+        let Some(g) = self.groups.get_mut(&id) else {
+            return Ok(Some(0));
+        };
         // Its leader has been killed before it came: nothing will be said to it any more.
         let late = g.ending && g.leader_gone.is_some();
         // One that was killed meanwhile reports its end; one that has no socket says so itself.

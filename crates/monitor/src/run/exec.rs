@@ -100,6 +100,7 @@ impl Monitor {
         if let Some(left) = left {
             self.leaves_shared(left);
         }
+        (0..self.replicas.len()).for_each(|r| self.kin.ended(id, r));
         self.retire(id);
     }
 }

@@ -2,15 +2,16 @@
 //! copies follow.
 
 use super::is_gone;
-use crate::code::{self, Areas, Target};
+use crate::code::{self, Areas, Rewrite, Target};
+use crate::layout;
 use crate::maps::AddressSpace;
-use crate::options::{Often, Sabotage};
+use crate::options::{Often, Sabotage, Variants};
 use crate::private_field;
 use crate::segment::Segment;
 use crate::setup::{Identity, Installer};
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use anyhow::Result;
-use geryon_abi::layout::sabotage;
+use geryon_abi::layout::{Layout, sabotage};
 use geryon_tracee::{Pid, RemoteMemory, Stopped};
 use std::sync::atomic::Ordering;
 
@@ -25,6 +26,9 @@ impl Monitor {
         let n = self.options.replicas;
         let words = self.options.ring_words();
         let segment = Segment::new(words, n, alive, leader as u32, self.taken_over)?;
+        let id = self.next_group;
+        self.next_group += 1;
+        segment.header().group.store(id, Ordering::SeqCst);
         segment
             .header()
             .open
@@ -47,21 +51,32 @@ impl Monitor {
             .iter()
             .any(|m| self.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
         installer.prepare_stack(glibc)?;
-        if self.options.patch {
-            let target = Target {
-                tracee,
-                memory: &memory,
-                space: &space,
-                replica: leader,
-            };
+        let variants = self.options.variants;
+        let first = installer.first_layout(variants);
+        let fixed = match variants {
+            Variants::Code | Variants::Data if n > 1 => installer.fixed(first)?,
+            _ => None,
+        };
+        if variants != Variants::None {
+            layout::tell(&memory, first)?;
+            installer.unmap_kernels()?;
+        }
+        let target = Target {
+            tracee,
+            memory: &memory,
+            space: &space,
+            replica: leader,
+            layout: first,
+        };
+        // (Of variants each is rewritten where it lies.)
+        let alike = self.options.patch && variants == Variants::None;
+        if alike {
             code::rewrite_all(&target, &self.image, &mut self.plans, &mut areas)?;
         }
         let gate = self.image.symbol("geryon_blocking_syscall");
         // MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, see the agent's log.
         tracee.remote_syscall(gate, libc::SYS_membarrier, [4, 0, 0, 0, 0, 0])?;
         installer.note_timers()?;
-        let id = self.next_group;
-        self.next_group += 1;
         let mut group = Group::new(segment, self.replicas.len(), leader, areas);
         group.members[leader].pid = Some(pid);
         group.name = name;
@@ -70,6 +85,10 @@ impl Monitor {
         for r in (0..self.replicas.len()).filter(|r| *r != leader && alive & (1 << *r) != 0) {
             let identity = Identity {
                 replica: r as u32,
+                layout: first.with_number(match variants {
+                    Variants::None => 0,
+                    Variants::Code | Variants::Data => r as u32,
+                }),
                 ..identity
             };
             let (copy, memory) = match installer.make_copy(identity, mask) {
@@ -91,6 +110,17 @@ impl Monitor {
             self.processes.insert(copy, process);
             self.threads.insert(copy, Thread::of(copy));
         }
+        if self.options.patch && !alike {
+            let plans = &mut self.plans;
+            let made = code::rewrite_all(&target, &self.image, plans, &mut group.areas)?;
+            self.rewrite_copies(&mut group, &made)?;
+        }
+        if let Some(path) = fixed {
+            self.say(&format!(
+                "{} is linked for a fixed address: its own code and data are the same in all variants\n  try: build it as a position-independent executable (-pie)",
+                path.display()
+            ));
+        }
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
             p.memory = Some(memory);
@@ -106,6 +136,31 @@ impl Monitor {
         self.open(id, group)
     }
 
+    /// Rewrite the leader's copies, which lie elsewhere.
+    fn rewrite_copies(&mut self, group: &mut Group, made: &[Rewrite]) -> Result<()> {
+        let followers: Vec<(usize, Pid)> = group.followers().collect();
+        for (replica, pid) in followers {
+            let Some(memory) = self.processes.get(&pid).and_then(|p| p.memory.as_ref()) else {
+                continue;
+            };
+            let target = Target {
+                tracee: Stopped(pid),
+                memory,
+                space: &AddressSpace::open(pid)?,
+                replica,
+                layout: layout::of(memory)?,
+            };
+            code::rewrite_as_well(
+                &target,
+                &self.image,
+                &mut self.plans,
+                &mut group.areas,
+                made,
+            )?;
+        }
+        Ok(())
+    }
+
     /// What the agent of the leader is told.
     fn identity(&self, leader: usize, shown: Pid) -> Identity {
         Identity {
@@ -119,6 +174,7 @@ impl Monitor {
             shown: shown as u32,
             reaches_all: self.reaches_all,
             related: self.has_forked,
+            layout: Layout::default(),
         }
     }
 

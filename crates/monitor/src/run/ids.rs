@@ -8,6 +8,7 @@ use geryon_tracee::{Pid, descriptor_of};
 use std::fs::File;
 use std::io::Error;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 /// Close-on-exec in the list of descriptors.
@@ -100,6 +101,20 @@ impl Monitor {
         }
         if n == 0 {
             self.has_inherited(pid);
+        }
+        Ok(n as i64)
+    }
+
+    /// Which epoll instances of a process watch descriptors of signals, see `rpc::WATCHES`.
+    pub(super) fn watches(&mut self, pid: Pid, to: u64, room: u64, known: u64) -> Result<i64> {
+        let all = watches_of(pid);
+        let m = self.memory(pid)?;
+        let mut n = 0;
+        for words in all.iter().skip(known as usize).take(room as usize) {
+            for (i, w) in words.iter().enumerate() {
+                m.set_word(to.wrapping_add(32 * n + 8 * i as u64), *w)?;
+            }
+            n += 1;
         }
         Ok(n as i64)
     }
@@ -230,6 +245,39 @@ fn root_of(pid: Pid) -> Option<(u64, u64)> {
     Some((root.dev(), root.ino()))
 }
 
+/// Instance, descriptor, events and data, where the descriptor is one of signals.
+fn watches_of(pid: Pid) -> Vec<[u64; 4]> {
+    let is = |fd: u64, kind: &[u8]| {
+        let name = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
+        name.is_ok_and(|n| n.as_os_str().as_bytes() == kind)
+    };
+    let fds = descriptors_of(pid).into_iter().map(|w| w & 0xffff_ffff);
+    let instances = fds.filter(|fd| is(*fd, b"anon_inode:[eventpoll]"));
+    let mut found = Vec::new();
+    for instance in instances {
+        let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{instance}"));
+        for [fd, events, data] in info.unwrap_or_default().lines().filter_map(watched) {
+            if is(fd, b"anon_inode:[signalfd]") {
+                found.push([instance, fd, events, data]);
+            }
+        }
+    }
+    found
+}
+
+/// A line of an epoll instance's fdinfo: descriptor, events, data.
+fn watched(line: &str) -> Option<[u64; 3]> {
+    let mut words = line.strip_prefix("tfd:")?.split_whitespace();
+    let fd = words.next()?.parse().ok()?;
+    let mut hex = |name: &str| {
+        let named = words.next()? == name;
+        u64::from_str_radix(words.next()?, 16)
+            .ok()
+            .filter(|_| named)
+    };
+    Some([fd, hex("events:")?, hex("data:")?])
+}
+
 /// In ascending order.
 fn descriptors_of(pid: Pid) -> Vec<u64> {
     let Ok(dir) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
@@ -258,4 +306,17 @@ fn pid_of_descriptor(pid: Pid, fd: Pid) -> Option<Pid> {
         .trim()
         .parse()
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::watched;
+
+    #[test]
+    fn lines_of_an_epoll_instance() {
+        let line = "tfd:       11 events:       19 data:     7fff1234abcd  pos:0 ino:41c sdev:f";
+        assert_eq!(watched(line), Some([11, 0x19, 0x7fff_1234_abcd]));
+        assert_eq!(watched("pos:\t0"), None);
+        assert_eq!(watched("tfd: 1 data: 2 events: 3"), None);
+    }
 }

@@ -2,6 +2,7 @@
 //! agent; those that the agent addresses to the monitor are answered.
 
 use crate::code::{self, Target};
+use crate::layout;
 use crate::maps::AddressSpace;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
@@ -114,6 +115,8 @@ impl Monitor {
                 0
             }
             rpc::SHARE => self.share(pid, regs.rdi, regs.rsi, regs.rdx),
+            rpc::WATCHES => self.watches(pid, regs.rdi, regs.rsi, regs.rdx)?,
+            rpc::ATTACH => self.attach(pid, regs.rdi as i32, regs.rsi as i32),
             rpc::SETTLED => {
                 self.settled(regs.rdi);
                 0
@@ -186,6 +189,7 @@ impl Monitor {
             memory,
             space: &AddressSpace::open(pid)?,
             replica: p.replica,
+            layout: layout::of(memory)?,
         };
         code::rewrite(
             &target,

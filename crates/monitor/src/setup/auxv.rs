@@ -1,7 +1,7 @@
 //! The kernel's own copy of the auxiliary vector, which it shows as /proc/PID/auxv: without the vDSO, too.
 
 use super::Installer;
-use geryon_abi::layout::{PRIVATE_BASE, PRIVATE_BYTES};
+use geryon_abi::layout::{Layout, PRIVATE_BASE, PRIVATE_BYTES};
 use geryon_tracee::memory_layout;
 
 /// The longest vector that is passed.
@@ -12,14 +12,14 @@ const PR_SET_MM_MAP: u64 = 14;
 const ADDRESSES: usize = 11;
 
 impl Installer<'_> {
-    /// Tell the kernel. False where it does not take that (without CONFIG_CHECKPOINT_RESTORE): a program
-    /// that reads that file finds the vDSO.
-    pub fn tell_auxv(&self, vector: &[u64]) -> bool {
+    /// Tell the kernel, and where heap, stack and the rest lie from now on, with which it is asked. False where it
+    /// does not take that (without CONFIG_CHECKPOINT_RESTORE): a program that reads that file finds the vDSO.
+    pub fn tell_kernel(&self, vector: &[u64], layout: Layout) -> bool {
         let pid = self.tracee.0;
-        let Some(layout) = memory_layout(pid).filter(|_| vector.len() <= WORDS) else {
+        let Some(names) = memory_layout(pid).filter(|_| vector.len() <= WORDS) else {
             return false;
         };
-        let addresses: [u64; ADDRESSES] = layout;
+        let addresses: [u64; ADDRESSES] = names.map(|name| layout.place(name));
         let vector_at = PRIVATE_BASE + PRIVATE_BYTES - 4096;
         let map_at = vector_at + 8 * WORDS as u64;
         let mut map = addresses.to_vec();

@@ -5,7 +5,7 @@
 use super::Installer;
 use crate::private_field;
 use anyhow::Result;
-use geryon_abi::layout::{INJECTED_ENV, PRIVATE_BASE, PRIVATE_BYTES};
+use geryon_abi::layout::{INJECTED_ENV, Layout, PRIVATE_BASE, PRIVATE_BYTES};
 use geryon_tracee::RemoteMemory;
 
 const AT_NULL: u64 = 0;
@@ -49,7 +49,7 @@ impl Installer<'_> {
                 entry[0] = AT_IGNORE;
             }
         }
-        self.tell_auxv(&vector);
+        self.tell_kernel(&vector, Layout::default());
         if !glibc {
             return Ok(());
         }
@@ -86,14 +86,14 @@ impl Installer<'_> {
 }
 
 /// Words of a process from an address on, read page by page as they are asked for.
-struct Words<'a> {
+pub(super) struct Words<'a> {
     memory: &'a RemoteMemory,
     start: u64,
-    words: Vec<u64>,
+    pub(super) words: Vec<u64>,
 }
 
 impl<'a> Words<'a> {
-    fn at(memory: &'a RemoteMemory, start: u64) -> Words<'a> {
+    pub(super) fn at(memory: &'a RemoteMemory, start: u64) -> Words<'a> {
         Words {
             memory,
             start,
@@ -101,7 +101,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn get(&mut self, i: usize) -> Result<u64> {
+    pub(super) fn get(&mut self, i: usize) -> Result<u64> {
         while i >= self.words.len() {
             let from = self.start + WORD * self.words.len() as u64;
             let len = (PAGE - from % PAGE).max(WORD) & !(WORD - 1);

@@ -40,7 +40,7 @@ impl Monitor {
         let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
         let leader = group.filter(|g| !g.ending).and_then(|g| g.leader_pid());
         let objects = &self.shared.objects;
-        match leader.is_some_and(|l| objects.iter().any(|o| o.owner == l && o.is_open)) {
+        match leader.is_some_and(|l| objects.iter().any(|o| o.owners.contains(&l) && o.is_open)) {
             true => LATER,
             false => 0,
         }
@@ -73,7 +73,7 @@ impl Monitor {
     /// The user is to know of what nobody has compared: once.
     fn leave_out(&mut self, pid: Pid, why: &str) {
         let mut objects = self.shared.objects.iter();
-        let Some(o) = objects.find(|o| o.owner == pid && o.is_open) else {
+        let Some(o) = objects.find(|o| o.owners.contains(&pid) && o.is_open) else {
             return;
         };
         let what = format!(
@@ -89,7 +89,7 @@ impl Monitor {
     /// False: other threads run. A difference ends the run.
     fn is_compared(&mut self, pid: Pid, caller: Pid, range: Range<u64>, alone: bool) -> bool {
         let mut objects = self.shared.objects.iter();
-        if !objects.any(|o| o.owner == pid && o.is_open) {
+        if !objects.any(|o| o.owners.contains(&pid) && o.is_open) {
             return true;
         }
         let before = match alone {
@@ -129,7 +129,7 @@ impl Monitor {
         };
         let objects = &self.shared.objects;
         let of = |m: &Mapped| -> Vec<&Object> {
-            let is_it = |o: &&Object| o.owner == pid && o.identity.1 == m.inode;
+            let is_it = |o: &&Object| o.owners.contains(&pid) && o.identity.1 == m.inode;
             objects.iter().filter(is_it).collect()
         };
         for m in all.iter().filter(touched) {

@@ -40,10 +40,12 @@ impl Monitor {
             let places = |all: &[View]| -> Vec<(u32, u64)> {
                 all.iter().filter(is_it).map(|v| (v.slot, v.pos)).collect()
             };
-            let all_wait = waits
-                .iter()
-                .filter(is_it)
-                .all(|v| matches!(v.waiting, wait::RECORD | wait::TURN | wait::KERNEL));
+            let all_wait = waits.iter().filter(is_it).all(|v| {
+                matches!(
+                    v.waiting,
+                    wait::RECORD | wait::TURN | wait::KIN | wait::KERNEL
+                )
+            });
             let same = places(&there) == places(&views) && places(&waits) == places(&views);
             if !same || !all_wait {
                 return None;

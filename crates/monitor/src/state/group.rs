@@ -185,6 +185,8 @@ pub struct Crash {
     pub signal: i32,
     /// Program counter.
     pub pc: u64,
+    /// Its name: the same in all layouts.
+    pub pc_name: u64,
     /// Faulting address.
     pub address: u64,
     /// Position of the thread group up to which it had come.

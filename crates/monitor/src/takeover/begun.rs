@@ -33,9 +33,6 @@ pub(super) struct Gate {
     pub(super) text: Range<u64>,
 }
 
-/// Bytes of a `syscall` instruction.
-const SYSCALL_BYTES: u64 = 2;
-
 /// Where a thread stands that had begun a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
@@ -76,13 +73,7 @@ impl Gate {
         }
         let from_call = self.places.iter().any(|p| p.first() == Some(&at.rcx));
         // On the way in rax holds the call's number: one that was interrupted is to be made again.
-        // (Some are taken up again as restart_syscall, from where they stand before the instruction.)
-        let at_call = self
-            .places
-            .iter()
-            .any(|p| p.first() == Some(&at.rip.wrapping_add(SYSCALL_BYTES)));
-        let on_way_in = self.page.contains(&at.rip) && outcome::is_unmade(at.rax as u64)
-            || at_call && at.rax == libc::SYS_restart_syscall;
+        let on_way_in = self.page.contains(&at.rip) && outcome::is_unmade(at.rax as u64);
         if self.places.iter().any(|p| p.contains(&at.rip))
             || from_call && !on_way_in && !self.text.contains(&at.rip)
         {
@@ -158,12 +149,19 @@ pub(super) fn is_broken_pipe(result: i64) -> bool {
 pub(super) fn has_effect(nr: u32, result: i64) -> bool {
     !outcome::is_unmade(result as u64)
         && !outcome::is_interrupted(result)
+        && !is_taken_up_again(nr, result)
         && result != -i64::from(libc::EINTR)
         // Its signal was lost with the thread, unless it is blocked, ignored or not wanted: who makes the
         // call again gets both.
         && !is_broken_pipe(result)
         // What was one of these before a bit of it was flipped.
         && outcome::is_plausible(u64::from(nr), result)
+}
+
+/// Was the call interrupted, and is restart_syscall's number there for the kernel to take it up again by? (poll,
+/// nanosleep, futex, clock_nanosleep. Where it is poll's own result, the call has only looked, and looks again.)
+fn is_taken_up_again(nr: u32, result: i64) -> bool {
+    matches!(nr, 7 | 35 | 202 | 230) && result == libc::SYS_restart_syscall
 }
 
 /// The addresses of the instructions from one place to another, both included.
@@ -251,6 +249,17 @@ mod tests {
         }
     }
     const NONE: [u64; 2] = [NOTHING; 2];
+
+    /// A fault had taken a thread elsewhere that slept in one of these: its result was that number.
+    #[test]
+    fn what_was_to_be_taken_up_again_was_not_made() {
+        const FUTEX: u32 = libc::SYS_futex as u32;
+        let strayed = died(0, 1010, libc::SYS_restart_syscall);
+        assert_eq!(effect(begun(flight::BEGUN), strayed, FUTEX), Ok(None));
+        // So many bytes were read.
+        let read = effect(begun(flight::BEGUN), strayed, 0);
+        assert_eq!(read, Ok(Some(libc::SYS_restart_syscall)));
+    }
 
     #[test]
     fn a_call_that_has_not_begun_is_not_done() {

@@ -4,6 +4,7 @@
 
 use super::Takeover;
 use super::stage::Stage;
+use crate::maps::AddressSpace;
 use crate::state::{Group, Monitor};
 use crate::{block_field, private_field};
 use anyhow::Result;
@@ -27,6 +28,9 @@ impl Takeover {
             self.holders = before.holders.clone();
             return;
         }
+        if self.has_executed() {
+            return;
+        }
         let Some(memory) = self.memories.first() else {
             // It is gone, and nothing can be fetched from it.
             self.holders = before.holders.clone();
@@ -40,6 +44,15 @@ impl Takeover {
                 *guest = before.predecessor(Some(*slot));
             }
         }
+    }
+
+    /// Is the lost process in another program's memory already, and the monitor has yet to hear of it? Only who
+    /// leads executes one, behind everything that it had to take over.
+    pub(super) fn has_executed(&self) -> bool {
+        AddressSpace::open(self.pid).is_ok_and(|space| {
+            let lives = space.all().is_ok_and(|maps| !maps.is_empty());
+            lives && space.is_free(private_field!(promotion), 4)
+        })
     }
 
     /// The lost process leads from its birth on, and was fetching them from this one.
@@ -76,6 +89,13 @@ impl Group {
 }
 
 impl Monitor {
+    /// Is a thread of the former leader not at its end yet? (A first thread that has ended before the others stays
+    /// until they have.)
+    pub(super) fn is_alive(&self, t: &Takeover) -> bool {
+        let mut threads = self.threads.iter().filter(|(_, th)| t.is_of(th.pid));
+        threads.any(|(tid, th)| !th.ends && !t.bodies.contains_key(tid))
+    }
+
     /// Does a newborn leader, or the successor of one that was lost, have descriptors from what is kept here?
     pub(crate) fn has_heir_of(&self, t: &Takeover) -> bool {
         self.groups.values().any(|g| {
@@ -108,4 +128,29 @@ pub(super) fn owes_nothing(memory: &RemoteMemory) -> Result<bool> {
 pub(super) fn is_naked(memory: &RemoteMemory, slot: u64) -> Result<bool> {
     let at = block_address(slot as usize) + block_field!(vforked);
     Ok(word32(memory, at)? == vforked::NAKED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn who_is_in_another_programs_memory_has_executed_it() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
+        let t = Takeover::new(0, child.id() as Pid, Vec::new(), 1);
+        let since = Instant::now();
+        while !t.has_executed() && since.elapsed() < Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        assert!(t.has_executed());
+        child.kill().expect("it is killed");
+        // Its memory is gone, and so are its descriptors.
+        while geryon_tracee::state(t.pid) != Some('Z') {
+            std::thread::yield_now();
+        }
+        assert!(!t.has_executed());
+        child.wait().expect("it has ended");
+    }
 }

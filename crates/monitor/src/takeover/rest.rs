@@ -43,7 +43,7 @@ impl Rest {
 /// Does it stand before a record that is in doubt?
 pub(super) fn is_held(s: &Stand, head: u64) -> bool {
     match s.waiting {
-        wait::DIVERGED | wait::TURN | wait::VALUE => true,
+        wait::DIVERGED | wait::TURN | wait::KIN | wait::VALUE => true,
         wait::KERNEL => s.in_futex && s.pos < head,
         _ => false,
     }

@@ -184,7 +184,7 @@ pub(super) fn under_way(
 pub(super) fn behind_turns(from: u64, words: u64, word: impl Fn(u64) -> u64) -> u64 {
     const TURN_WORDS: u64 = 3;
     let mut pos = from;
-    while kind_of(word(pos)) == kind::TURN && pos.wrapping_sub(from) < words {
+    while matches!(kind_of(word(pos)), kind::TURN | kind::KIN) && pos.wrapping_sub(from) < words {
         pos = pos.wrapping_add(TURN_WORDS);
     }
     pos

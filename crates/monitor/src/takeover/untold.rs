@@ -11,8 +11,9 @@ use crate::state::{GroupId, Monitor};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::block_address;
-use geryon_tracee::{Pid, Siginfo};
+use geryon_abi::layout::sent::{bits_of, word_of};
+use geryon_abi::layout::{block_address, flight};
+use geryon_tracee::{Pid, RemoteMemory, Siginfo};
 use std::mem::offset_of;
 
 /// Of the signals beyond these each that is sent comes: they are not known here.
@@ -29,27 +30,64 @@ pub(crate) fn bare(signal: i32) -> Siginfo {
     info
 }
 
-/// Which signal a thread has sent itself by a call that was made, and of which the log does not tell.
-fn sends(t: &Takeover, legacy: &Legacy, shown: Pid) -> Option<Waiting> {
-    let call = legacy.call.filter(|c| c.result == 0)?;
-    let memory = t.memories.get(legacy.whose)?;
-    let block = block_address(legacy.slot as usize);
+/// Which signals the lost leader had sent itself (slot of the thread that each is for; none: the process), as it
+/// noted them before it sent them, and that it had not been given.
+fn sent(t: &Takeover, shown: Pid, slots: &[usize]) -> Vec<(Option<u32>, u32)> {
+    let Some(memory) = t.memories.first() else {
+        return Vec::new();
+    };
+    let bits = |at: u64| memory.word(at).map_or(0, bits_of);
+    let mut sent = vec![(None, bits(private_field!(sent)))];
+    for slot in slots {
+        let own = bits(block_address(*slot) + block_field!(sent));
+        sent.push((Some(*slot as u32), own));
+    }
+    for slot in slots {
+        if let Some((to, unsent)) = unmade(t, memory, shown, *slot, slots) {
+            let of = sent.iter_mut().filter(|(slot, _)| *slot == to);
+            of.for_each(|(_, bits)| *bits &= !unsent);
+        }
+    }
+    sent
+}
+
+/// What a thread had noted, and not sent yet: whoever makes the call sends it.
+fn unmade(
+    t: &Takeover,
+    memory: &RemoteMemory,
+    shown: Pid,
+    slot: usize,
+    slots: &[usize],
+) -> Option<(Option<u32>, u32)> {
+    let block = block_address(slot);
+    let half = |at: u64| memory.word(at).map(|w| w as u32 as Pid).ok();
+    let is_made = t
+        .legacy
+        .iter()
+        .any(|l| l.slot == slot as u32 && l.call.is_some());
+    if half(block + block_field!(flight))? as u32 != flight::BEGUN || is_made {
+        return None;
+    }
     let frame = memory.word(block + block_field!(frame)).ok()?;
-    let arg = |o: usize| memory.word(frame + o as u64).map(|w| w as u32 as Pid);
-    let first = arg(offset_of!(Frame, rdi)).ok()?;
-    let second = arg(offset_of!(Frame, rsi)).ok()?;
-    let third = arg(offset_of!(Frame, rdx)).ok()?;
-    let own = memory.word(block + block_field!(shown_tid)).ok()? as u32 as Pid;
-    let alone = memory.word(private_field!(multi)).ok()? as u32 == 0;
-    let (slot, signal) = match i64::from(call.nr) {
-        libc::SYS_kill if first == shown && alone => (None, second),
-        libc::SYS_tkill if first == own => (Some(legacy.slot), second),
-        libc::SYS_tgkill if second == own => (Some(legacy.slot), third),
+    let arg = |o: usize| half(frame + o as u64);
+    let [first, second, third] = [
+        arg(offset_of!(Frame, rdi))?,
+        arg(offset_of!(Frame, rsi))?,
+        arg(offset_of!(Frame, rdx))?,
+    ];
+    let thread = |id: Pid| {
+        let called = |s: &&usize| half(block_address(**s) + block_field!(shown_tid)) == Some(id);
+        slots.iter().find(called).map(|s| *s as u32)
+    };
+    let (to, signal) = match i64::from(half(block + block_field!(flight_nr))?) {
+        libc::SYS_kill if first == shown => (None, second),
+        libc::SYS_tkill => (Some(thread(first)?), second),
+        libc::SYS_tgkill if first == shown => (Some(thread(second)?), third),
         _ => return None,
     };
     (1..=LAST)
         .contains(&signal)
-        .then(|| sent_by(shown, slot, signal))
+        .then(|| (to, bit(signal) as u32))
 }
 
 /// As the program sends it.
@@ -64,29 +102,24 @@ fn sent_by(shown: Pid, slot: Option<u32>, signal: i32) -> Waiting {
 }
 
 impl Monitor {
-    /// What the program has sent itself, by the log or by the lost leader's last calls, and what has neither come
-    /// nor waits: the kernel had given it to a thread that was killed before anybody was told.
+    /// What the program has sent itself, and what has neither come nor waits: the kernel had given it to a thread
+    /// that was killed before anybody was told. The successor notes as sent what its predecessor did.
     pub(super) fn unseen(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<Vec<Waiting>> {
         let Some(g) = self.groups.get(&id) else {
             return Ok(Vec::new());
         };
         let (shown, slots) = (g.name.shown, g.segment.touched());
+        let sent = sent(t, shown, &slots);
         let m = self.memory(pid)?;
         let apart = m.word(private_field!(sent_apart))?;
-        let mut sent = vec![(None, m.word(private_field!(sent))?)];
-        for slot in slots {
-            let own = m.word(block_address(slot) + block_field!(sent))?;
-            sent.push((Some(slot as u32), own));
-        }
         let mut all: Vec<Waiting> = Vec::new();
         for (slot, bits) in sent {
-            let set = (1..=LAST).filter(|s| bits & bit(*s) != 0);
+            let at = slot.map_or(private_field!(sent), |slot| {
+                block_address(slot as usize) + block_field!(sent)
+            });
+            m.set_word(at, word_of(bits))?;
+            let set = (1..=LAST).filter(|s| bits & bit(*s) as u32 != 0);
             all.extend(set.map(|s| sent_by(shown, slot, s)));
-        }
-        for made in t.legacy.iter().filter_map(|l| sends(t, l, shown)) {
-            if !all.contains(&made) {
-                all.push(made);
-            }
         }
         let caught = crate::signals::caught(pid) & !apart;
         let waits = |w: &Waiting| {

@@ -92,7 +92,7 @@ impl Monitor {
             } else {
                 pos.min(head)
             };
-            let at = (crash.slot, crash.pos, crash.pc);
+            let at = (crash.slot, crash.pos, crash.pc_name);
             let follows = crash.in_agent && crash.replica != g.leader;
             let again = g
                 .agent_crash
@@ -116,7 +116,8 @@ impl Monitor {
         let Some(first) = g.crashes.first().cloned() else {
             return Ok(());
         };
-        let is_alike = |c: &Crash| (c.slot, c.signal, c.pc) == (first.slot, first.signal, first.pc);
+        let what = |c: &Crash| (c.slot, c.signal, c.pc_name);
+        let is_alike = |c: &Crash| what(c) == what(&first);
         let alike: Vec<usize> = g
             .crashes
             .iter()
@@ -161,6 +162,7 @@ impl Monitor {
                     let signal = signal_name(first.signal);
                     let place = self.place(first.tid, first.pc);
                     let what = format!("did not get {signal} at {place} where the others did");
+                    eprint!("{}", self.whose_address(id, first.replica, first.address));
                     self.broken(id, *other, &what);
                 }
             }
@@ -215,6 +217,7 @@ impl Monitor {
         );
         let backtrace = self.backtrace_of(crash.tid, None);
         let mut text = format!("geryon: divergence: {what}\n");
+        text += &self.whose_address(id, crash.replica, crash.address);
         for f in &backtrace {
             let _ = writeln!(text, "geryon:       {f}");
         }

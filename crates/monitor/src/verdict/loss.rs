@@ -6,6 +6,7 @@ use crate::cores::CoreSet;
 use crate::journal::Event;
 use crate::options::OnDivergence;
 use crate::report::json::{Side, Written};
+use crate::report::variants::LOST;
 use crate::report::words::signal_name;
 use crate::state::{End, GroupId, Monitor};
 use geryon_tracee::Pid;
@@ -169,6 +170,9 @@ impl Monitor {
             return self.give_up(
                 "stopped: it could not be found out who is right, for one who was asked was lost",
             );
+        }
+        if self.has_variants() && !loss.own_fault {
+            return self.give_up(LOST);
         }
         // Where one of two hangs, or does what none may do, that is no question of whom to believe.
         let goes_on = self.options.on_divergence == OnDivergence::Leader;

@@ -2,6 +2,7 @@
 
 use crate::journal::Event;
 use crate::options::{OnDivergence, Outcome};
+use crate::report::variants::ALARM;
 use crate::state::Monitor;
 use geryon_tracee::{Pid, kill};
 
@@ -19,6 +20,9 @@ pub enum Blame {
 impl Monitor {
     /// Say what follows from a verdict, and do it.
     pub(super) fn remedy(&mut self, blame: Blame, consequence: &str) {
+        if self.has_variants() {
+            return self.give_up(ALARM);
+        }
         let stops = self.options.on_divergence == OnDivergence::Stop;
         if blame != Blame::Unnamed && stops {
             let why = "stopped, as --on-divergence stop says";

@@ -1,0 +1,72 @@
+//! A process becomes one of the kin, is born as one, and leaves them: see `serial/kin.rs`.
+
+use crate::compare::same_kind;
+use crate::event::plain;
+use crate::log::{get, get_first};
+use crate::serial::{self, kin};
+use crate::state::{Here, is_kin, leads, private};
+use geryon_abi::layout::kin::JOINED;
+use geryon_abi::record::{kind, kind_of, word};
+
+/// The process becomes one of the kin: a child is to share its memory, or it maps what others may map. All replicas
+/// come here at the same place of the log; what a follower reads next is the turn.
+pub fn join(b: Here) {
+    let p = private();
+    if p.serial == 0 || p.replicas == 1 || is_kin() {
+        p.kin.set(if is_kin() { JOINED } else { 0 });
+        return;
+    }
+    p.kin.set(JOINED);
+    // Whoever shares its memory with others is treated as if it had several threads.
+    super::becomes_many(b);
+    if leads() {
+        serial::acquire(b);
+    }
+}
+
+/// In a forked child: its parent has the turn.
+pub fn born() {
+    kin::born();
+}
+
+/// In a forked child, before the program runs there: its first turn, which is always logged.
+pub fn first_turn(b: Here) {
+    if !is_kin() {
+        return;
+    }
+    let ours = word(kind::KIN, 0, 0, 0);
+    while !leads()
+        && let Some(w) = get_first(b)
+    {
+        if same_kind(b.pos - 1, w, ours, plain(ours)) && kin::take(b, w, false) {
+            return;
+        }
+    }
+    serial::acquire(b);
+}
+
+/// Leader: the process is about to execute another program.
+pub fn leaves(b: Here) {
+    if b.vforked == 0 {
+        kin::give(b, false);
+    }
+}
+
+/// Leader: it could not, and goes on.
+pub fn stays(b: Here) {
+    if serial::active() {
+        serial::acquire(b);
+    }
+}
+
+/// Follower: the next word of the log, without taking it, behind the turns of the kin.
+pub fn peek(b: Here) -> Option<u64> {
+    loop {
+        let next = crate::log::peek(b)?;
+        if kind_of(next) != kind::KIN {
+            return Some(next);
+        }
+        let w = get(b);
+        kin::take(b, w, false);
+    }
+}
