@@ -2,6 +2,7 @@
 
 mod doctor;
 mod inject;
+mod pages;
 mod program;
 mod ps;
 mod run;
@@ -57,6 +58,10 @@ enum Command {
     Inject(inject::Args),
     /// Tables of campaigns that `inject` has run.
     Campaigns(inject::tables::Args),
+    /// Print completions for a shell: bash, zsh, fish, elvish or powershell.
+    Completions(pages::CompletionsArgs),
+    /// Write the manual pages into a folder.
+    Man(pages::ManArgs),
     /// One trial without Geryon: run a program under ptrace and inject a fault (`inject` uses it).
     #[command(hide = true)]
     InjectBare(inject::bare::Args),
@@ -82,6 +87,8 @@ fn main() -> ExitCode {
         Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),
         Command::Inject(args) => inject::main(args),
         Command::Campaigns(args) => inject::tables::main(&args),
+        Command::Completions(args) => pages::completions(&args).map(|()| ExitCode::SUCCESS),
+        Command::Man(args) => pages::man(&args).map(|()| ExitCode::SUCCESS),
         Command::InjectBare(args) => inject::bare::main(args),
     };
     result.unwrap_or_else(|e| {

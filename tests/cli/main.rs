@@ -3,6 +3,7 @@
 //! finds what it leaves behind.
 
 mod alike;
+mod begun;
 mod bounds;
 #[path = "../support/command.rs"]
 mod command;
@@ -10,6 +11,7 @@ mod ends;
 #[allow(dead_code)] // these tests know how the guest is run
 #[path = "../support/guest.rs"]
 mod guest;
+mod pages;
 mod programs;
 mod ps;
 mod reports;
@@ -19,4 +21,5 @@ mod scan;
 mod support;
 mod usage;
 mod user;
+mod variants;
 mod verdicts;
