@@ -614,7 +614,7 @@ impl Monitor {
             pos: 0,
             in_agent: false,
             broken,
-            others_ticks: 0,
+            others_done: 0,
             when: Instant::now(),
         };
         self.on_crash(group, crash)

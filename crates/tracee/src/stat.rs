@@ -29,8 +29,17 @@ pub fn core_of(tid: Pid) -> Option<usize> {
 
 /// Processor time that a process has used, in clock ticks; 0 when it is gone.
 pub fn cpu_ticks(pid: Pid) -> u64 {
-    let text = of(pid);
-    let field = |i: usize| fields(&text).nth(i).and_then(|v| v.parse::<u64>().ok());
+    ticks(&of(pid))
+}
+
+/// The same of one thread of a process.
+pub fn thread_ticks(pid: Pid, tid: Pid) -> u64 {
+    // (What lies at /proc/TID is that of all threads, whichever of them is named.)
+    ticks(&std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default())
+}
+
+fn ticks(text: &str) -> u64 {
+    let field = |i: usize| fields(text).nth(i).and_then(|v| v.parse::<u64>().ok());
     field(UTIME).unwrap_or(0) + field(STIME).unwrap_or(0)
 }
 

@@ -195,8 +195,8 @@ pub struct Crash {
     pub in_agent: bool,
     /// The agent's own code has come to its end: the program has no part in it, and no handler for it.
     pub broken: bool,
-    /// Processor time of those that had not crashed.
-    pub others_ticks: u64,
+    /// How far those have come that had not crashed.
+    pub others_done: u64,
     /// When, or when one of them last did anything.
     pub when: Instant,
 }

@@ -9,7 +9,7 @@ use crate::report::words::signal_name;
 use crate::state::{Crash, GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, block_address, wait};
-use geryon_tracee::{Pid, Stopped, core_of, kill};
+use geryon_tracee::{Pid, Stopped, core_of, kill, thread_ticks};
 use geryon_vote::is_majority;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -92,6 +92,10 @@ impl Monitor {
             } else {
                 pos.min(head)
             };
+            if g.crashes.iter().any(|c| c.tid == crash.tid) {
+                // It was let go meanwhile, and has come to the same again: that is no vote of another replica.
+                return self.judge_crashes(id, false);
+            }
             let at = (crash.slot, crash.pos, crash.pc_name);
             let follows = crash.in_agent && crash.replica != g.leader;
             let again = g
@@ -203,6 +207,7 @@ impl Monitor {
             pos: word(block_field!(pos))?,
             waiting: word(block_field!(waiting))? as u32,
             waiting_for: word(block_field!(waiting_for))?,
+            waiting_value: word(block_field!(waiting_value))?,
         })
     }
 
@@ -257,23 +262,45 @@ impl Monitor {
 
     /// Has nobody who could still come to the point of the oldest crash done anything since?
     pub(crate) fn crash_expired(&mut self, id: GroupId) -> bool {
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
+        let has_crashed = |r: usize| g.crashes.iter().any(|c| c.replica == r);
+        let others: Vec<Pid> = g
+            .living()
+            .filter(|(r, _)| !has_crashed(*r))
+            .map(|(_, p)| p)
+            .collect();
+        let done = others
+            .into_iter()
+            .map(|p| self.done_by(p))
+            .fold(0, u64::wrapping_add);
         let Some(g) = self.groups.get_mut(&id) else {
             return false;
         };
-        let crashed: Vec<usize> = g.crashes.iter().map(|c| c.replica).collect();
-        let ticks = g
-            .living()
-            .filter(|(r, _)| !crashed.contains(r))
-            .map(|(_, p)| geryon_tracee::cpu_ticks(p))
-            .sum();
         let Some(first) = g.crashes.first_mut() else {
             return false;
         };
-        if first.others_ticks != ticks {
-            first.others_ticks = ticks;
+        if first.others_done != done {
+            first.others_done = done;
             first.when = Instant::now();
         }
         first.when.elapsed() > crate::watch::STUCK
+    }
+
+    /// Changes whenever a process gets on: its records, and the processor time of threads that compute. (One that waits
+    /// in the agent wakes up now and then, and looks again.)
+    fn done_by(&mut self, pid: Pid) -> u64 {
+        self.views(pid)
+            .iter()
+            .map(|v| {
+                let computed = match v.waiting {
+                    wait::NONE => thread_ticks(pid, v.tid),
+                    _ => 0,
+                };
+                v.events.wrapping_add(v.pos).wrapping_add(computed)
+            })
+            .fold(0, u64::wrapping_add)
     }
 
     /// The leader takes its fatal signal, natively as the program would; the followers are over.
@@ -307,14 +334,16 @@ struct Position {
     pos: u64,
     waiting: u32,
     waiting_for: u64,
+    waiting_value: u64,
 }
 
 impl Position {
     /// Is the leader's thread at a call that it will log when it is over?
     fn is_at_next_call(&self) -> bool {
-        // How often a lock's futex is waited for is not logged.
+        // How often a lock's futex is waited for is not logged: such a wait names its word.
+        let is_unlogged = self.waiting_for == libc::SYS_futex as u64 && self.waiting_value != 0;
         matches!(self.waiting, wait::CONFIRM | wait::ROOM)
-            || (self.waiting == wait::KERNEL && self.waiting_for != libc::SYS_futex as u64)
+            || (self.waiting == wait::KERNEL && !is_unlogged)
     }
 }
 
