@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// not in clocks: plain loads decide
 // Proves: a thread computes for a while and waits in a futex then; another one writes a file meanwhile, which all
 // replicas confirm, while others want to run. Tests make the computing thread of a follower crash: what it had come
 // past, and the leader, too, has to be seen although the leader sleeps in that futex.

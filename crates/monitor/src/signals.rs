@@ -170,6 +170,10 @@ pub(crate) fn is_trap(info: &[u64; 16]) -> bool {
 
 /// Where the mask is in the kernel's `struct ucontext`.
 const UC_SIGMASK: u64 = 296;
+/// Where the flags are.
+const UC_FLAGS: u64 = 176;
+/// Of these: the processor stops behind each instruction.
+const TRAP_FLAG: u64 = 1 << 8;
 
 /// Was it sent by kill or tgkill? Then the kernel says by whom.
 pub(crate) fn is_sent(info: &[u64; 16]) -> bool {
@@ -540,12 +544,18 @@ impl Monitor {
         Ok(tracee.resume(signal)?)
     }
 
-    /// The handler's first instruction: correct the mask in its frame.
+    /// The handler's first instruction: correct the mask in its frame. And the flags, which may hold the step that led
+    /// here: the program would be ended by a SIGTRAP behind its handler.
     fn mend_mask(&mut self, tid: Pid, pid: Pid, mask: u64) -> Result<()> {
         let tracee = Stopped(tid);
-        let rsp = tracee.regs()?.rsp;
-        self.memory(pid)?
-            .set_word(rsp.wrapping_add(8 + UC_SIGMASK), mask)?;
+        let context = tracee.regs()?.rsp.wrapping_add(8);
+        let memory = self.memory(pid)?;
+        memory.set_word(context.wrapping_add(UC_SIGMASK), mask)?;
+        let flags = context.wrapping_add(UC_FLAGS);
+        let saved = memory.word(flags)?;
+        if saved & TRAP_FLAG != 0 {
+            memory.set_word(flags, saved & !TRAP_FLAG)?;
+        }
         if let Some(t) = self.threads.get_mut(&tid) {
             t.frame_mask = None;
         }
