@@ -122,6 +122,8 @@ pub struct Meeting {
     pub phase: Phase,
     /// It does not run at the moment.
     pub stands: bool,
+    /// The point's thread was let go for a moment, and has not come back: what it has come to is somebody else's.
+    pub point_left: bool,
     /// Its way to the point.
     pub course: Course,
     /// Names of the words by which the course is told, behind the registers.
@@ -152,6 +154,7 @@ impl Meeting {
             runs: 0,
             phase: Phase::Next(Act::Compare),
             stands: true,
+            point_left: false,
             course: Course::new(only_quick),
             words: Vec::new(),
             began: Instant::now(),
@@ -185,7 +188,10 @@ impl Meeting {
 
     /// Those that stand still.
     pub fn standing(&self) -> impl Iterator<Item = &Part> {
-        let is_there = |i: usize| i != self.runs || self.stands;
+        let is_there = |i: usize| match i {
+            _ if i == self.runs => self.stands,
+            _ => i != self.point || !self.point_left,
+        };
         let parts = self.parts.iter().enumerate();
         parts.filter(move |(i, _)| is_there(*i)).map(|(_, p)| p)
     }
@@ -252,5 +258,41 @@ impl Posted {
 
     pub fn contains(&self, pc: u64) -> bool {
         (self.page..self.page + SENTRY_BYTES).contains(&pc)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meeting() -> Meeting {
+        let part = |replica: usize| Part {
+            replica,
+            pid: 10 * replica as Pid,
+            tid: 10 * replica as Pid,
+            pos: 0,
+            layout: Layout::default(),
+        };
+        let mut m = Meeting::new((0..3).map(part).collect(), false, false, false);
+        m.choose();
+        m
+    }
+
+    fn standing(m: &Meeting) -> Vec<usize> {
+        m.standing().map(|p| p.replica).collect()
+    }
+
+    /// One of them may have crashed in a step, and would crash again.
+    #[test]
+    fn who_was_let_go_and_has_not_come_back_does_not_stand() {
+        let mut m = meeting();
+        assert_eq!((m.point, m.runs), (0, 1));
+        assert_eq!(standing(&m), [0, 1, 2]);
+        m.stands = false;
+        assert_eq!(standing(&m), [0, 2]);
+        m.point_left = true;
+        assert_eq!(standing(&m), [2]);
+        m.stands = true;
+        assert_eq!(standing(&m), [1, 2]);
     }
 }

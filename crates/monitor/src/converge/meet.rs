@@ -108,7 +108,7 @@ impl Monitor {
                 m.phase = Phase::Runs(Span::new(time, used));
             }
             Act::Approach(most, time) => {
-                if !self.post(m)? && !self.watch_for_point(m)? {
+                if !self.move_to_site(m)? || (!self.post(m)? && !self.watch_for_point(m)?) {
                     return Ok(Step::Disturbed);
                 }
                 if matches!(m.phase, Phase::Next(Act::Compare)) {
@@ -133,16 +133,18 @@ impl Monitor {
     }
 
     /// Have the processor stop the thread that runs at the point's instruction. False: somebody has come to a
-    /// call.
+    /// call, or to something else.
     fn watch_for_point(&mut self, m: &mut Meeting) -> Result<bool> {
         let point = m.point();
         let at = Stopped(point.tid).regs()?.rip;
         if self.repeats(point, at) {
             // In the midst of an instruction that repeats itself: nobody else stops there.
+            m.point_left = true;
             Stopped(point.tid).resume(0)?;
             if !self.hold(point.tid)? {
                 return Ok(false);
             }
+            m.point_left = false;
             let slot = self.slot_at(m)?;
             m.met.fill(false);
             m.met[m.point] = true;

@@ -30,10 +30,6 @@ impl Monitor {
         if m.in_parallel {
             return Ok(false);
         }
-        if !m.moved && m.is_first() {
-            m.moved = true;
-            self.move_to_site(m)?;
-        }
         let regs = Stopped(point.tid).regs()?;
         let mut code = [0; INSTRUCTION_MAX];
         let Some(len) = self.site_len(point, regs.rip, &mut code)? else {
@@ -74,22 +70,31 @@ impl Monitor {
         Ok(true)
     }
 
-    /// Let the point's thread go on to an instruction at which a sentry can stand.
-    fn move_to_site(&mut self, m: &Meeting) -> Result<()> {
+    /// Let the point's thread go on to an instruction at which a sentry can stand, if there is one soon. False: it has
+    /// come to something else.
+    pub(super) fn move_to_site(&mut self, m: &mut Meeting) -> Result<bool> {
+        if m.in_parallel || m.moved || !m.is_first() {
+            return Ok(true);
+        }
+        m.moved = true;
         let point = m.point();
         let slot = self.slot_at(m)?;
         for _ in 0..STEPS {
             let at = Stopped(point.tid).regs()?.rip;
-            if self
-                .site_len(point, at, &mut [0; INSTRUCTION_MAX])?
-                .is_some()
-                || !self.step(point.tid)?
-                || !self.is_computing(&point, slot)?
-            {
+            let site = self.site_len(point, at, &mut [0; INSTRUCTION_MAX])?;
+            if site.is_some() {
+                break;
+            }
+            m.point_left = true;
+            if !self.step(point.tid)? {
+                return Ok(false);
+            }
+            m.point_left = false;
+            if !self.is_computing(&point, slot)? {
                 break;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// How long the instruction is, if a sentry can stand there.
