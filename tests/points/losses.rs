@@ -3,42 +3,28 @@
 
 use super::{guest, one, support};
 use geryon_abi::point::FaultPoint;
-use support::{Ended, settings};
+use support::settings;
+
+const BOTH: [&str; 2] = ["serial", "clocks"];
+/// What a run says when a successor is lost that has been asked.
+const SUCCESSOR: &str = "fault point successor-asked";
 
 /// A successor is lost as soon as it is asked, before it has fetched any descriptors: the next one must have
 /// them from where the first one would have had them. (It fetched from the first one, which had none, and a
 /// pipeline ended with nothing printed.)
 #[test]
 fn successors_lost_before_they_have_descriptors() {
-    support::no_core_files();
     let script = "seq 1 20000 | tr 0 x | sort | tail -n 3; echo done";
-    let native = one(&["bash", "-c", script], None).expect("it starts");
-    let geryon = settings::geryon();
-    let (mut lost, mut failures) = (0, Vec::new());
-    for (order, call, asked) in ["serial", "clocks"].iter().flat_map(|order| {
-        let calls = [120, 180, 240, 300].iter();
-        calls.flat_map(move |call| (1..=3).map(move |asked| (order, call, asked)))
-    }) {
-        let (first, second) = (
+    let calls = [120, 180, 240, 300].into_iter();
+    let places = calls.flat_map(|call| (1..=3).map(move |asked| (call, asked)));
+    let places = places.map(|(call, asked)| {
+        vec![
             format!("call-returned:{call}:0"),
             format!("successor-asked:{asked}"),
-        );
-        let mut argv = vec![geryon.as_str(), "run", "-n", "3", "--order", order];
-        argv.extend(["--fail-at", &first, "--fail-at", &second]);
-        argv.extend(["--", "bash", "-c", script]);
-        let outcome = one(&argv, Some(())).unwrap_or_else(|e| panic!("{argv:?}: {e}"));
-        let said = String::from_utf8_lossy(&outcome.stderr);
-        lost += usize::from(said.contains("fault point successor-asked"));
-        if outcome.ended != native.ended || outcome.stdout != native.stdout {
-            let printed = String::from_utf8_lossy(&outcome.stdout);
-            failures.push(format!(
-                "{argv:?}: {}\nprinted: {printed:?}\n{said}",
-                outcome.ended
-            ));
-        }
-    }
+        ]
+    });
+    let lost = right_in(&BOTH, &["bash", "-c", script], fail_at(places), SUCCESSOR);
     assert!(lost >= 8, "a successor was lost in {lost} runs only");
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// A leader is lost before its forked child has come to its group, and its successor before that one's has: the
@@ -46,36 +32,17 @@ fn successors_lost_before_they_have_descriptors() {
 /// parent knew no such child, and it waited for ever. 6 to 14 % of these runs.)
 #[test]
 fn two_leaders_lost_before_their_children_have_come() {
-    support::no_core_files();
     let script = "for i in 1 2 3 4 5 6 7 8; do (echo $i); done; echo done";
-    let native = one(&["bash", "-c", script], None).expect("it starts");
-    let geryon = settings::geryon();
-    let (mut lost, mut failures) = (0, Vec::new());
-    for (order, every, nth) in ["serial", "clocks"].iter().flat_map(|order| {
-        (1..=3).flat_map(move |every| (1..=8).chain(1..=8).map(move |nth| (order, every, nth)))
-    }) {
-        let (delays, first) = (
+    let places = (1..=3).flat_map(|every| (1..=8).chain(1..=8).map(move |nth| (every, nth)));
+    let places = places.map(|(every, nth)| {
+        vec![
             format!("record-delayed:{every}"),
             format!("child-new:{nth}:0"),
-        );
-        let mut argv = vec![geryon.as_str(), "run", "-n", "3", "--order", order];
-        for at in [&delays, &first, "successor-asked:1"] {
-            argv.extend(["--fail-at", at]);
-        }
-        argv.extend(["--", "bash", "-c", script]);
-        let outcome = one(&argv, Some(())).unwrap_or_else(|e| panic!("{argv:?}: {e}"));
-        let said = String::from_utf8_lossy(&outcome.stderr);
-        lost += usize::from(said.contains("fault point successor-asked"));
-        if outcome.ended != native.ended || outcome.stdout != native.stdout {
-            let printed = String::from_utf8_lossy(&outcome.stdout);
-            failures.push(format!(
-                "{argv:?}: {}\nprinted: {printed:?}\n{said}",
-                outcome.ended
-            ));
-        }
-    }
+            "successor-asked:1".into(),
+        ]
+    });
+    let lost = right_in(&BOTH, &["bash", "-c", script], fail_at(places), SUCCESSOR);
     assert!(lost >= 80, "a successor was lost in {lost} runs only");
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// A follower is lost at the birth of a child, when the other one's child sleeps before it has come to its own
@@ -83,31 +50,16 @@ fn two_leaders_lost_before_their_children_have_come() {
 /// was lost as well. (4 of these 72 runs.)
 #[test]
 fn newborns_are_not_copied() {
-    support::no_core_files();
-    let guest = guest::built("recover_children")
-        .to_string_lossy()
-        .into_owned();
-    let geryon = settings::geryon();
-    let mut failures = Vec::new();
-    for (order, point, nth) in ["serial", "clocks"].iter().flat_map(|order| {
-        let points = ["child-ungreeted", "child-unmapped"].iter();
-        points.flat_map(move |point| (1..=18).map(move |nth| (order, point, nth)))
-    }) {
-        let at = format!("{point}:{nth}:1");
-        let mut argv = vec![geryon.as_str(), "run", "-n", "3", "--order", order];
-        argv.extend(["--fail-at", "record-delayed:1", "--fail-at", &at]);
-        argv.extend(["--", &guest, "10"]);
-        let outcome = one(&argv, Some(())).unwrap_or_else(|e| panic!("{argv:?}: {e}"));
-        let said = String::from_utf8_lossy(&outcome.stderr);
-        if outcome.ended != Ended::Exit(0) || !said.contains("1 fault seen, 1 replica replaced") {
-            let printed = String::from_utf8_lossy(&outcome.stdout);
-            failures.push(format!(
-                "{argv:?}: {}\nprinted: {printed:?}\n{said}",
-                outcome.ended
-            ));
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    let guest = guest::built("recover_children");
+    let points = ["child-ungreeted", "child-unmapped"].into_iter();
+    let places = points.flat_map(|point| (1..=18).map(move |nth| (point, nth)));
+    let places =
+        places.map(|(point, nth)| vec!["record-delayed:1".into(), format!("{point}:{nth}:1")]);
+    let runs = BOTH.len() * places.clone().count();
+    let words = "1 fault seen, 1 replica replaced";
+    let argv = [&*guest.to_string_lossy(), "10"];
+    let replaced = right_in(&BOTH, &argv, fail_at(places), words);
+    assert_eq!(replaced, runs, "runs that said {words:?}");
 }
 
 /// Processes that share memory are copied together, and one of them is lost meanwhile: a source, a copy or the
@@ -236,36 +188,45 @@ fn who_sleeps_in_a_futex_has_come_past_a_crash() {
         vec!["--fault".into(), fault]
     });
     // (In clocks plain loads decide.)
-    right_in(&["serial"], &argv, faults, "did not");
+    let lost = right_in(&["serial"], &argv, faults, "did not");
+    assert!(lost > 0, "nobody was lost");
 }
 
 /// The guest is right in both orders, whichever of these places go wrong together, and leaders are lost.
 fn all_right(argv: &[&str], places: impl Iterator<Item = Vec<String>> + Clone) {
-    let flags = |at: Vec<String>| at.into_iter().flat_map(|at| ["--fail-at".into(), at]);
-    all_right_with(argv, places.map(|at| flags(at).collect()));
+    all_right_with(argv, fail_at(places));
 }
 
 /// The same with these flags.
 fn all_right_with(argv: &[&str], flags: impl Iterator<Item = Vec<String>> + Clone) {
-    all_right_in(&["serial", "clocks"], argv, flags);
+    all_right_in(&BOTH, argv, flags);
 }
 
 /// The same in these orders.
 fn all_right_in(orders: &[&str], argv: &[&str], flags: impl Iterator<Item = Vec<String>> + Clone) {
-    right_in(orders, argv, flags, "leads from now on");
+    let lost = right_in(orders, argv, flags, "leads from now on");
+    assert!(lost > 0, "no leader was lost");
 }
 
-/// The same, and some of the runs say that somebody was lost, in these words.
+/// The flags that have these places go wrong.
+fn fail_at(
+    places: impl Iterator<Item = Vec<String>> + Clone,
+) -> impl Iterator<Item = Vec<String>> + Clone {
+    let flags = |at: Vec<String>| at.into_iter().flat_map(|at| ["--fail-at".into(), at]);
+    places.map(move |at| flags(at).collect())
+}
+
+/// The program is right in these orders, with each of these flags. How many runs have said these words.
 fn right_in(
     orders: &[&str],
     argv: &[&str],
     flags: impl Iterator<Item = Vec<String>> + Clone,
     words: &str,
-) {
+) -> usize {
     support::no_core_files();
     let geryon = settings::geryon();
     let native = one(argv, None).expect("it starts");
-    let (mut lost, mut failures) = (0, Vec::new());
+    let (mut said_so, mut failures) = (0, Vec::new());
     for order in orders {
         for flags in flags.clone() {
             let mut all = vec![geryon.as_str(), "run", "-n", "3", "--order", order];
@@ -274,12 +235,14 @@ fn right_in(
             all.extend(argv);
             let outcome = one(&all, Some(())).unwrap_or_else(|e| panic!("{all:?}: {e}"));
             let said = String::from_utf8_lossy(&outcome.stderr);
-            lost += usize::from(said.contains(words));
+            said_so += usize::from(said.contains(words));
             if outcome.ended != native.ended || outcome.stdout != native.stdout {
-                failures.push(format!("{all:?}: {}\n{said}", outcome.ended));
+                let printed = String::from_utf8_lossy(&outcome.stdout);
+                let ended = &outcome.ended;
+                failures.push(format!("{all:?}: {ended}\nprinted: {printed:?}\n{said}"));
             }
         }
     }
-    assert!(lost > 0, "nobody was lost: {words:?} was not said");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    said_so
 }

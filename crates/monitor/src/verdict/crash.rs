@@ -349,7 +349,8 @@ impl Position {
 
 #[cfg(test)]
 mod tests {
-    use super::{Decision, Votes};
+    use super::{Decision, Position, Votes};
+    use geryon_abi::layout::wait;
 
     fn decide(total: usize, alike: usize, passed: usize) -> Decision {
         let votes = Votes {
@@ -413,5 +414,24 @@ mod tests {
         };
         assert_eq!(votes.decide(true), Decision::Crashed);
         assert_eq!(Votes { alike: 2, ..votes }.decide(true), Decision::Others);
+    }
+
+    #[test]
+    fn who_waits_in_a_call_that_is_logged_has_come_to_it() {
+        let is_at_next = |waiting, nr: i64, value| {
+            let at = Position {
+                pos: 20,
+                waiting,
+                waiting_for: nr as u64,
+                waiting_value: value,
+            };
+            at.is_at_next_call()
+        };
+        assert!(is_at_next(wait::KERNEL, libc::SYS_read, 0));
+        assert!(is_at_next(wait::KERNEL, libc::SYS_futex, 0));
+        assert!(is_at_next(wait::CONFIRM, 0, 0));
+        // A lock's word.
+        assert!(!is_at_next(wait::KERNEL, libc::SYS_futex, 0x1000));
+        assert!(!is_at_next(wait::NONE, 0, 0));
     }
 }
