@@ -125,6 +125,31 @@ fn a_signal_sent_to_one_of_several_threads_is_not_lost() {
     all_right(&[&*guest.to_string_lossy()], stops.chain(again));
 }
 
+/// The same for what one process has sent another one: both are lost with their leader, or only half of that is made
+/// yet. (Without the monitor's post 35 of 60 runs.)
+#[test]
+fn a_signal_sent_to_another_process_is_not_lost() {
+    let guest = guest::built("sent_between");
+    let stops = (1..=30).map(|nth| vec![format!("stop-killed:{nth}")]);
+    let again =
+        [3, 6, 11, 16].map(|nth| vec!["stop-killed:5".into(), format!("stop-killed:{nth}")]);
+    let begun = (8..=20).map(|nth| vec![format!("call-begun:{nth}")]);
+    all_right(
+        &[&*guest.to_string_lossy()],
+        stops.chain(again).chain(begun),
+    );
+}
+
+/// A successor signals the child that it has forked as a follower, and that has not said yet who it is: the handler ran
+/// in the midst of the agent. (1 of 100 runs.)
+#[test]
+fn a_newborn_child_is_signalled_when_it_knows_who_it_is() {
+    let guest = guest::built("sent_between");
+    let looks = (12..=20).map(|nth| vec![format!("look-killed:{nth}")]);
+    let new = (1..=3).map(|nth| vec!["look-killed:16".into(), format!("child-new:{nth}")]);
+    all_right(&[&*guest.to_string_lossy()], looks.chain(new));
+}
+
 /// A leader that has taken over is lost right behind a call that tells an id or gives a thread its name: what the
 /// kernel has told it is not what the program knows, and its descriptors of files below /proc are of a process that
 /// is gone. (call-noted:67, for one.)

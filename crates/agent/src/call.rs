@@ -275,8 +275,8 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         _ => args,
     };
     let args = ids::translated(row, meant);
-    crate::sent::is_made(row.nr, &shown);
     take_off(b, row.nr, digest);
+    crate::sent::is_made(row.nr, &shown);
     if never_blocks(nr, &args) {
         check_told(row, &args, &meant, &shown);
         let mut result = real_in_flight(number_of(row), &args, true);

@@ -5,7 +5,7 @@
 pub mod args;
 pub mod path;
 
-use crate::gate::{real, rpc};
+use crate::gate::{guarded, real, rpc};
 use crate::state::{block, block_at, header, private};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MAX_THREADS, rpc as number, vforked, who};
@@ -15,7 +15,11 @@ const GETPID: u16 = 39;
 const GETPPID: u16 = 110;
 const GETTID: u16 = 186;
 const SET_TID_ADDRESS: u16 = 218;
+const RT_SIGTIMEDWAIT: u16 = 128;
 const SIGKILL: u64 = 9;
+const SI_USER: i32 = 0;
+const SI_QUEUE: i32 = -1;
+const SI_TKILL: i32 = -6;
 
 /// Has any process of the run been taken over by another replica?
 #[inline(always)]
@@ -56,7 +60,7 @@ pub fn give_back(row: &Row, shown: &[u64; 6], given: &[u64; 6]) {
 /// which the gate has noted, may be another then.
 #[inline(always)]
 pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
-    if result > 0 && are_ids_in(row) {
+    if result > 0 && (are_ids_in(row) || row.nr == RT_SIGTIMEDWAIT && differ()) {
         rewrite(row, args, result)
     } else {
         result
@@ -65,11 +69,33 @@ pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
 
 #[cold]
 fn rewrite(row: &Row, args: &[u64; 6], result: i64) -> i64 {
+    if row.nr == RT_SIGTIMEDWAIT {
+        show_sender(args[1]);
+        return result;
+    }
     let new = path::shown_link(row, args, result, shown_as).unwrap_or(result);
     if new != result {
         block().flight_result = [new as u64; 2];
     }
     new
+}
+
+/// The signal that was waited for says who has sent it.
+fn show_sender(at: u64) {
+    const SI_PID: usize = 4;
+    const SIGCHLD: u32 = 17;
+    let info = at as *mut u32;
+    guarded(|| {
+        // SAFETY: inside `guarded`; the kernel has just written it, if it is there.
+        unsafe {
+            let [signal, code] = [0, 2].map(|i| info.add(i).read_unaligned());
+            let sender = info.add(SI_PID);
+            // (Of a timer that is its number.)
+            if matches!(code as i32, SI_USER | SI_QUEUE | SI_TKILL) || signal == SIGCHLD {
+                sender.write_unaligned(shown_as(sender.read_unaligned()));
+            }
+        }
+    });
 }
 
 #[cold]

@@ -1,15 +1,17 @@
 //! Signals that the program has sent itself, and that it has not been given yet: a leader notes them before it
 //! sends them, and so finds them who takes over from it. The kernel may have given one to a thread that was
-//! killed at that moment, before anybody was told; then it is in no queue any more.
+//! killed at that moment, before anybody was told; then it is in no queue any more. What goes to another process
+//! it tells the monitor, which knows whom it reaches.
 //!
 //! (In the leader's memory and not in what all know from the log: another thread may have been given a signal
 //! before the call is over that has sent it.) Only those with a handler, without a value, and that are not read
 //! from a descriptor.
 
-use crate::gate::{guarded, real};
+use crate::gate::{guarded, real, rpc};
 use crate::ids;
-use crate::state::{Here, block, block_at, private};
-use geryon_abi::layout::{MAX_THREADS, Sent, Siginfo};
+use crate::state::{Here, block, block_at, header, leads, private};
+use core::sync::atomic::Ordering;
+use geryon_abi::layout::{MAX_THREADS, Sent, Siginfo, rpc as number};
 
 const NR_RT_SIGACTION: u64 = 13;
 const NR_KILL: u16 = 62;
@@ -18,6 +20,9 @@ const NR_TKILL: u16 = 200;
 const NR_TGKILL: u16 = 234;
 const NR_SIGNALFD: u16 = 282;
 const NR_SIGNALFD4: u16 = 289;
+const NR_PIDFD_SEND_SIGNAL: u16 = 424;
+const SIGKILL: u64 = 9;
+const SIGSTOP: u64 = 19;
 /// Beyond these, each that is sent comes.
 const LAST: u64 = 31;
 /// SIG_DFL and SIG_IGN: no handlers.
@@ -30,10 +35,10 @@ fn bit(signal: u64) -> u32 {
     }
 }
 
-/// Leader: a call is about to be made.
+/// Leader: a call is about to be made, and says so already.
 #[inline(always)]
 pub fn is_made(nr: u16, args: &[u64; 6]) {
-    if matches!(nr, NR_KILL | NR_TKILL | NR_TGKILL) {
+    if matches!(nr, NR_KILL | NR_TKILL | NR_TGKILL | NR_PIDFD_SEND_SIGNAL) {
         note(nr, args);
     }
 }
@@ -42,7 +47,18 @@ pub fn is_made(nr: u16, args: &[u64; 6]) {
 fn note(nr: u16, args: &[u64; 6]) {
     if let Some((to, signal)) = sends(nr, args) {
         to.add(handled(signal));
+    } else if let Some((to, signal)) = posts(nr, args) {
+        rpc(number::SENDS, nr.into(), to, signal);
     }
+}
+
+/// To which other process, or to which ones, the call sends which signal. (A thread of another process's is not
+/// told from the process.)
+fn posts(nr: u16, args: &[u64; 6]) -> Option<(u64, u64)> {
+    let at = if nr == NR_TGKILL { 2 } else { 1 };
+    let signal = u64::from(args[at] as u32);
+    let is_known = bit(signal) != 0 && !matches!(signal, SIGKILL | SIGSTOP);
+    (is_known && private().replicas > 1).then_some((args[0], signal))
 }
 
 /// To whom of this process the call sends which signal.
@@ -69,8 +85,11 @@ fn sent_to(slot: usize) -> &'static Sent {
 #[inline(always)]
 pub fn was_made(b: Here, nr: u16, args: &[u64; 6], result: i64) {
     match nr {
-        NR_KILL | NR_TKILL | NR_TGKILL if result < 0 => failed(nr, args),
-        NR_RT_SIGTIMEDWAIT if result >= 0 => came(b, result as u64),
+        NR_KILL | NR_TKILL | NR_TGKILL | NR_PIDFD_SEND_SIGNAL if result < 0 => failed(nr, args),
+        NR_RT_SIGTIMEDWAIT if result >= 0 => {
+            came(b, result as u64);
+            is_over(result as u64);
+        }
         NR_SIGNALFD | NR_SIGNALFD4 if result >= 0 => is_read_from_descriptor(b, args[1]),
         _ => {}
     }
@@ -80,6 +99,10 @@ pub fn was_made(b: Here, nr: u16, args: &[u64; 6], result: i64) {
 fn failed(nr: u16, args: &[u64; 6]) {
     if let Some((to, signal)) = sends(nr, args) {
         to.remove(bit(signal));
+    } else if let Some((to, _)) = posts(nr, args)
+        && leads()
+    {
+        rpc(number::SENDS, nr.into(), to, 0);
     }
 }
 
@@ -123,6 +146,13 @@ fn came(b: Here, signal: u64) {
     of.remove(bit);
 }
 
+/// Leader: one that the monitor has not seen come. (What a handler is given it has.)
+fn is_over(signal: u64) {
+    if header().posted.load(Ordering::Relaxed) & bit(signal) != 0 && leads() {
+        rpc(number::CAME, signal, 0, 0);
+    }
+}
+
 /// Is this rt_sigaction to leave the signal without a handler? (Asked before it: the old action may be told in
 /// the same place.)
 pub fn loses_handler(args: &[u64; 6]) -> Option<u64> {
@@ -146,6 +176,7 @@ pub fn handler_lost(signal: u64) {
             sent.remove(bit);
         }
     }
+    is_over(signal);
 }
 
 /// A forked child's first thread: nothing waits for it.

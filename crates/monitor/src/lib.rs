@@ -33,6 +33,7 @@ mod state;
 mod takeover;
 mod verdict;
 mod watch;
+mod whom;
 
 pub use inject::Watched;
 pub use journal::{Totals, totals_of};

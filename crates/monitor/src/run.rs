@@ -93,6 +93,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         injection,
         taken_over: false,
         ended: Vec::new(),
+        post: Default::default(),
         deposed: HashSet::new(),
         pause: Duration::ZERO,
         wanted: Vec::new(),

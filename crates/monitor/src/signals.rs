@@ -138,6 +138,11 @@ pub(crate) fn caught(pid: Pid) -> u64 {
     Dispositions::of(pid).caught
 }
 
+/// Would this signal end the process?
+pub(crate) fn ends(pid: Pid, signal: i32) -> bool {
+    disposition(pid, signal) == Disposition::Ends
+}
+
 fn disposition(pid: Pid, signal: i32) -> Disposition {
     let all = Dispositions::of(pid);
     if all.caught & bit(signal) != 0 {
@@ -227,6 +232,9 @@ impl Monitor {
         }
         let info = self.siginfo(tid, signal);
         let Some((group, replica)) = self.membership(pid) else {
+            if self.is_held_for_newborn(pid, signal, &info) {
+                return Ok(tracee.resume(0)?);
+            }
             // Not replicated yet: as it would be natively.
             return Ok(tracee.resume(signal)?);
         };
@@ -267,6 +275,7 @@ impl Monitor {
             // A follower's signals come from the log.
             return Ok(tracee.resume(0)?);
         }
+        self.came(group, signal);
         if thread.inject.is_some()
             && let Some(t) = self.threads.get_mut(&tid)
         {

@@ -20,7 +20,7 @@ use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::recover::{Dead, Unsharing, Wanted};
 use crate::stand_in::StandIns;
-use crate::takeover::Ended;
+use crate::takeover::{Ended, Post};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_abi::layout::Layout;
@@ -76,6 +76,8 @@ pub struct Monitor {
     pub taken_over: bool,
     /// Processes of the program that have ended and that their parents may still wait for.
     pub ended: Vec<Ended>,
+    /// Signals that its processes have sent one another.
+    pub(crate) post: Post,
     /// Processes that were killed because their replica had lost a leader.
     pub deposed: HashSet<Pid>,
     /// Checkpoints, if they were asked for.
@@ -152,6 +154,11 @@ impl Monitor {
     /// Does the replica lead the group?
     pub fn leads(&self, id: GroupId, replica: usize) -> bool {
         self.groups.get(&id).is_some_and(|g| g.leader == replica)
+    }
+
+    /// The process of a thread.
+    pub fn owner(&self, tid: Pid) -> Option<Pid> {
+        self.threads.get(&tid).map(|t| t.pid)
     }
 
     /// How many threads of a process are known.

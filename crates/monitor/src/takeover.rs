@@ -21,6 +21,7 @@ mod guests;
 mod heir;
 mod holder;
 mod kin;
+mod posted;
 mod quiet;
 mod rest;
 mod signals;
@@ -42,6 +43,7 @@ use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, Regs, RemoteMemory, cpu_ticks, kill};
 use holder::Holders;
+pub(crate) use posted::Post;
 use rest::Rest;
 use signals::Waiting;
 pub(crate) use signals::as_it_was;
@@ -285,6 +287,7 @@ impl Monitor {
                 }
                 self.examine(id, t);
                 self.find_waiting(id, t);
+                self.find_unsent(id, t);
                 self.raise_heads(id, t);
                 self.dies_at(FaultPoint::SuccessorExamined, pid);
                 t.stage = Stage::Replaying;
@@ -300,7 +303,7 @@ impl Monitor {
                 if !self.is_back(id, t) || !self.has_replayed(id, pid) {
                     return Ok(false);
                 }
-                if !self.kin_may_lead(id, t) {
+                if !self.post_is_known(id) || !self.kin_may_lead(id, t) {
                     return Ok(false);
                 }
                 self.dies_at(FaultPoint::SuccessorReplayed, pid);

@@ -90,5 +90,10 @@ pub const ATTACH: u64 = BASE + 34;
 /// how many it knows); answers how many there are, each of four words: the instance, the descriptor, the events, the
 /// data.
 pub const WATCHES: u64 = BASE + 35;
+/// A leader is about to send another process a signal: (number of the call, whom, signal; 0: the last one that its
+/// thread has told of was not sent).
+pub const SENDS: u64 = BASE + 36;
+/// A leader's process has been given a signal that another one has sent it, or never will be: (signal).
+pub const CAME: u64 = BASE + 37;
 /// One past the last.
-pub const END: u64 = BASE + 36;
+pub const END: u64 = BASE + 38;

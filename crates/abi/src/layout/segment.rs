@@ -62,6 +62,8 @@ pub struct Header {
     pub taken_over: AtomicU32,
     /// The group's number.
     pub group: AtomicU32,
+    /// Signals from 1 to 31 that other processes have sent this one, and that have not come.
+    pub posted: AtomicU32,
     /// Files of which each replica has its own: bits of their inode numbers ([`super::object::bit`]).
     pub shared: AtomicU64,
     /// What the replicas write, too.

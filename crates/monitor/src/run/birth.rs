@@ -192,6 +192,7 @@ impl Monitor {
         if late {
             kill(pid, libc::SIGKILL);
         }
+        self.sends_held(pid, self.leads(id, replica));
         self.forget_retired();
         let Some(g) = self.groups.get_mut(&id) else {
             return Ok(Some(0));

@@ -1,6 +1,7 @@
 //! What agents ask when a replica has taken over: ids, descriptors and memory of those that are gone.
 
 use crate::state::{Group, Monitor};
+use crate::whom::Whom;
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{enclosed, letter, who};
 use geryon_abi::proc_file::NAMES;
@@ -151,43 +152,16 @@ impl Monitor {
 
     /// The program kills by force: what dies of it has not been lost.
     pub(super) fn announce_kill(&mut self, pid: Pid, nr: u64, target: u64) {
-        let target = target as u32 as Pid;
-        let by_fd = nr == libc::SYS_pidfd_send_signal as u64;
-        let target = if by_fd {
-            match pid_of_descriptor(pid, target) {
-                Some(p) => p,
-                None => return,
-            }
-        } else {
-            target
+        let Some(whom) = Whom::of(pid, nr, target, |tid| self.owner(tid)) else {
+            return;
         };
-        // SAFETY: plain calls.
-        let group_of = |p: Pid| unsafe { libc::getpgid(p) };
-        let own = group_of(pid);
-        let owner = self.threads.get(&target).map(|t| t.pid);
-        for g in self.groups.values_mut() {
-            let Some(leader) = g.leader_pid() else {
-                continue;
-            };
-            let hit = match target {
-                0 => group_of(leader) == own,
-                -1 => true,
-                t if t < 0 => group_of(leader) == t.wrapping_neg(),
-                t => leader == t || g.name.shown == t || owner == Some(leader),
-            };
-            if hit {
-                g.ending = true;
-            }
-        }
+        let groups = self.groups.values_mut();
+        let hit = groups.filter(|g| whom.includes(g.name.shown, g.leader_pid()));
+        hit.for_each(|g| g.ending = true);
         for (p, process) in &mut self.processes {
             let newborn = process.group.is_none() && process.fork.is_some();
             if newborn || process.guest.is_some() {
-                process.doomed |= match target {
-                    0 => group_of(*p) == own,
-                    -1 => true,
-                    t if t < 0 => group_of(*p) == -t,
-                    t => *p == t,
-                };
+                process.doomed |= whom.is_process(*p);
             }
         }
     }
@@ -296,16 +270,6 @@ fn descriptors_of(pid: Pid) -> Vec<u64> {
         .collect();
     found.sort_unstable_by_key(|w| w & 0xffff_ffff);
     found
-}
-
-/// The process that a pidfd of a process stands for.
-fn pid_of_descriptor(pid: Pid, fd: Pid) -> Option<Pid> {
-    let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    info.lines()
-        .find_map(|l| l.strip_prefix("Pid:"))?
-        .trim()
-        .parse()
-        .ok()
 }
 
 #[cfg(test)]

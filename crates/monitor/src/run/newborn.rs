@@ -1,8 +1,10 @@
 //! Forked children that were killed before they had said who they are: they are in no group yet, and
 //! nobody would miss them.
 
+use crate::signals::{bit, caught, is_fault};
 use crate::state::{End, GroupId, Monitor, Name, Process};
-use geryon_tracee::{Pid, kill};
+use geryon_tracee::{Pid, Siginfo, kill};
+use std::mem::take;
 
 /// A follower's forked child that was killed so early.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +54,36 @@ impl Monitor {
             self.end_siblings(id, fork, pid, signal);
         } else if self.has_survivors(id) {
             self.lost(id, replica, End::Killed(signal));
+        }
+    }
+
+    /// A child that has not said yet who it is was sent a signal that it catches: its handler would run in the midst
+    /// of the agent, which follows its parent's log still.
+    pub(crate) fn is_held_for_newborn<E>(
+        &mut self,
+        pid: Pid,
+        signal: i32,
+        info: &Result<Siginfo, E>,
+    ) -> bool {
+        let newborn = self
+            .processes
+            .get_mut(&pid)
+            .filter(|p| p.group.is_none() && p.fork.is_some());
+        let (Some(p), Ok(info)) = (newborn, info) else {
+            return false;
+        };
+        let is_held = !is_fault(signal, info) && caught(pid) & bit(signal) != 0;
+        if is_held {
+            p.held.push(*info);
+        }
+        is_held
+    }
+
+    /// It has said so: if it leads it is sent them again; who follows has them from the log.
+    pub(super) fn sends_held(&mut self, pid: Pid, leads: bool) {
+        let held = self.processes.get_mut(&pid).map(|p| take(&mut p.held));
+        for info in held.into_iter().flatten().filter(|_| leads) {
+            self.pass_on(pid, None, &info);
         }
     }
 

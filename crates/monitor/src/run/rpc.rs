@@ -83,6 +83,18 @@ impl Monitor {
                 self.announce_kill(pid, regs.rdi, regs.rsi);
                 0
             }
+            rpc::SENDS => {
+                if let Some(slot) = self.image.slot_of(&regs) {
+                    self.sends(pid, slot as u32, regs.rdi, regs.rsi, regs.rdx);
+                }
+                0
+            }
+            rpc::CAME => {
+                if let Some((id, _)) = self.membership(pid) {
+                    self.came(id, regs.rdi as u32 as i32);
+                }
+                0
+            }
             rpc::WHO => i64::from(self.who(pid, regs.rdi as u32 as Pid, regs.rsi)),
             rpc::WRITES => {
                 self.write_proc_file(pid, regs.rdi)?;

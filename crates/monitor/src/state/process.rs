@@ -50,6 +50,8 @@ pub struct Process {
     pub shown: Pid,
     /// Signals of a former leader that were sent on to it, as they were before.
     pub inherited: Vec<Siginfo>,
+    /// Signals that it catches and was sent before it had said who it is.
+    pub held: Vec<Siginfo>,
     /// It was sent a SIGCHLD, and has not taken it.
     pub child_signal: bool,
     /// Its end is known to whom it concerns.
@@ -74,6 +76,7 @@ impl Process {
             guest: None,
             shown: 0,
             inherited: Vec::new(),
+            held: Vec::new(),
             child_signal: false,
             told: false,
             dying: false,

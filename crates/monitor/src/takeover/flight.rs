@@ -171,13 +171,20 @@ impl Monitor {
         let m = self.memory(pid)?;
         for l in &t.legacy {
             let block = block_address(l.slot as usize);
-            for (i, info) in l.signals.iter().enumerate() {
+            // (Behind them comes what it was sent itself, since it is known to lead.)
+            let own = if l.signals.is_empty() {
+                Vec::new()
+            } else {
+                pending(m, l.slot as usize)
+            };
+            let signals: Vec<_> = l.signals.iter().chain(&own).take(MAX_PENDING).collect();
+            for (i, info) in signals.iter().enumerate() {
                 let to = block + block_field!(pending) + 128 * i as u64;
                 for (k, w) in info.iter().enumerate() {
                     m.set_word(to + 8 * k as u64, *w)?;
                 }
             }
-            let count = l.signals.len() as u32;
+            let count = signals.len() as u32;
             if count != 0 {
                 m.write(block + block_field!(pending_count), &count.to_le_bytes())?;
             }

@@ -158,7 +158,8 @@ impl Monitor {
         Ok(())
     }
 
-    fn pass_on(&mut self, pid: Pid, tid: Option<Pid>, info: &Siginfo) {
+    /// Send a process a signal, to be seen as `info` says.
+    pub(crate) fn pass_on(&mut self, pid: Pid, tid: Option<Pid>, info: &Siginfo) {
         let signal = signal_of(info);
         if is_of_child(info) || (signal == libc::SIGCHLD && is_ours(info)) {
             // Of which child it speaks is found out when it is taken.

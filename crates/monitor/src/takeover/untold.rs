@@ -6,7 +6,7 @@ use super::Takeover;
 use super::flight::Legacy;
 use super::heir::taken;
 use super::signals::Waiting;
-use crate::signals::{bit, is_raised};
+use crate::signals::{bit, ends, is_raised};
 use crate::state::{GroupId, Monitor};
 use crate::{block_field, private_field};
 use anyhow::Result;
@@ -91,7 +91,7 @@ fn unmade(
 }
 
 /// As the program sends it.
-fn sent_by(shown: Pid, slot: Option<u32>, signal: i32) -> Waiting {
+pub(super) fn sent_by(shown: Pid, slot: Option<u32>, signal: i32) -> Waiting {
     let code = slot.map_or(libc::SI_USER, |_| libc::SI_TKILL);
     // SAFETY: plain call.
     let user = unsafe { libc::getuid() };
@@ -102,7 +102,7 @@ fn sent_by(shown: Pid, slot: Option<u32>, signal: i32) -> Waiting {
 }
 
 impl Monitor {
-    /// What the program has sent itself, and what has neither come nor waits: the kernel had given it to a thread
+    /// What the program has sent itself, or another of its processes, and what has neither come nor waits: the kernel had given it to a thread
     /// that was killed before anybody was told. The successor notes as sent what its predecessor did.
     pub(super) fn unseen(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<Vec<Waiting>> {
         let Some(g) = self.groups.get(&id) else {
@@ -133,7 +133,18 @@ impl Monitor {
                     .filter_map(|l| taken(t, l))
                     .any(|i| signal(&i))
         };
-        all.retain(|w| caught & bit(w.info[0] as i32) != 0 && !waits(w));
+        all.retain(|w| caught & bit(w.info[0] as i32) != 0);
+        let posted = self.posted(id).into_iter().filter(|w| {
+            let signal = w.info[0] as i32;
+            caught & bit(signal) != 0 || ends(pid, signal)
+        });
+        let is_new = |w: &Waiting| {
+            all.iter()
+                .all(|o| o.slot.is_some() || o.info[0] != w.info[0])
+        };
+        let posted: Vec<Waiting> = posted.filter(is_new).collect();
+        all.extend(posted);
+        all.retain(|w| !waits(w));
         Ok(all)
     }
 

@@ -1,0 +1,207 @@
+//! Signals that processes of the program have sent one another: a leader tells of each before it sends it, and it is
+//! kept until the receiver's leader has been stopped for it, or says that it has taken it. Both are lost together. The
+//! successor of the receiver is sent what was sent and has not come; the sender's successor makes a call that was not
+//! made yet, and tells of it again. (A thread of another process's is not told from its process.)
+
+use super::Takeover;
+use super::signals::Waiting;
+use super::stage::Stage;
+use super::untold::sent_by;
+use crate::block_field;
+use crate::signals::bit;
+use crate::state::{GroupId, Monitor};
+use crate::whom::Whom;
+use geryon_abi::layout::{block_address, flight};
+use geryon_tracee::Pid;
+use std::sync::atomic::Ordering;
+
+/// One of them, and one of those that are to get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Letter {
+    /// The sender's group, and its thread's slot.
+    from: (GroupId, u32),
+    to: GroupId,
+    signal: i32,
+    /// What the program calls the sender.
+    sender: Pid,
+    /// Where the sender's log ended.
+    pos: u64,
+    /// It was sent: its sender has come to another one, or was looked at.
+    is_sent: bool,
+}
+
+/// All that have not come.
+#[derive(Debug, Default)]
+pub(crate) struct Post(Vec<Letter>);
+
+impl Post {
+    /// The sender is about to make another call.
+    fn goes_on(&mut self, from: (GroupId, u32)) {
+        let own = self.0.iter_mut().filter(|l| l.from == from);
+        own.for_each(|l| l.is_sent = true);
+    }
+
+    /// Its last call was not made, or has failed.
+    fn take_back(&mut self, from: (GroupId, u32)) {
+        self.0.retain(|l| l.from != from || l.is_sent);
+    }
+
+    fn add(&mut self, letter: Letter) {
+        let same = |l: &Letter| (l.from, l.to, l.signal) == (letter.from, letter.to, letter.signal);
+        self.0.retain(|l| !same(l));
+        self.0.push(letter);
+    }
+
+    fn came(&mut self, to: GroupId, signal: i32) {
+        self.0.retain(|l| l.to != to || l.signal != signal);
+    }
+
+    /// The signals that are on their way to a group, as bits.
+    fn set_for(&self, to: GroupId) -> u32 {
+        let own = self.0.iter().filter(|l| l.to == to);
+        own.fold(0, |set, l| set | bit(l.signal) as u32)
+    }
+}
+
+impl Monitor {
+    /// A leader's thread is about to send others of the program a signal (0: it has not sent the last one).
+    pub(crate) fn sends(&mut self, pid: Pid, slot: u32, nr: u64, target: u64, signal: u64) {
+        let Some((id, replica)) = self.membership(pid) else {
+            return;
+        };
+        if !self.leads(id, replica) {
+            return;
+        }
+        let from = (id, slot);
+        if signal == 0 {
+            self.post.take_back(from);
+        } else if let Some(whom) = Whom::of(pid, nr, target, |tid| self.owner(tid))
+            && let Some(sender) = self.groups.get(&id).map(|g| g.name.shown)
+        {
+            self.post.goes_on(from);
+            let pos = self.word_of_block(pid, slot, block_field!(pos));
+            let all = self.groups.iter();
+            let there = all.filter(|(_, g)| whom.includes(g.name.shown, g.leader_pid()));
+            let there: Vec<GroupId> = there.map(|(to, _)| *to).collect();
+            let letter = |to| Letter {
+                from,
+                to,
+                signal: signal as u32 as i32,
+                sender,
+                pos,
+                is_sent: false,
+            };
+            there.into_iter().for_each(|to| self.post.add(letter(to)));
+        }
+        let groups = &self.groups;
+        self.post.0.retain(|l| groups.contains_key(&l.to));
+        self.tell_of_post();
+    }
+
+    fn word_of_block(&mut self, pid: Pid, slot: u32, field: u64) -> u64 {
+        let at = block_address(slot as usize) + field;
+        self.memory(pid)
+            .ok()
+            .and_then(|m| m.word(at).ok())
+            .unwrap_or(0)
+    }
+
+    /// A leader's process has been given the signal, or never will be.
+    pub(crate) fn came(&mut self, id: GroupId, signal: i32) {
+        self.post.came(id, signal);
+        self.tell_of_post();
+    }
+
+    /// Each process is to know what it is to tell of.
+    fn tell_of_post(&self) {
+        for (id, g) in &self.groups {
+            let set = self.post.set_for(*id);
+            let word = &g.segment.header().posted;
+            if word.load(Ordering::Relaxed) != set {
+                word.store(set, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The former leader's threads are at their ends: had they sent what they told of last?
+    pub(super) fn find_unsent(&mut self, id: GroupId, t: &Takeover) {
+        let Some(memory) = t.memories.first() else {
+            return;
+        };
+        let word = |slot: u32, field: u64| memory.word(block_address(slot as usize) + field);
+        let is_unmade = |l: &Letter| {
+            let slot = l.from.1;
+            let is_made = t.legacy.iter().any(|l| l.slot == slot && l.call.is_some());
+            let is_begun =
+                word(slot, block_field!(flight)).is_ok_and(|w| w as u32 == flight::BEGUN);
+            is_begun && !is_made && word(slot, block_field!(pos)).is_ok_and(|pos| pos == l.pos)
+        };
+        let mut left = std::mem::take(&mut self.post.0);
+        left.retain(|l| l.from.0 != id || l.is_sent || !is_unmade(l));
+        let own = left.iter_mut().filter(|l| l.from.0 == id);
+        own.for_each(|l| l.is_sent = true);
+        self.post.0 = left;
+        self.tell_of_post();
+    }
+
+    /// Is it known what was sent to this group? (Not as long as a sender is dying.)
+    pub(super) fn post_is_known(&self, id: GroupId) -> bool {
+        let dies = |from: GroupId| {
+            let t = self.groups.get(&from).and_then(|g| g.takeover.as_ref());
+            t.is_some_and(|t| t.stage == Stage::Dying)
+        };
+        let mut own = self.post.0.iter().filter(|l| l.to == id);
+        own.all(|l| l.is_sent || !dies(l.from.0))
+    }
+
+    /// What others have sent it, and what has not come, as its successor is to get it.
+    pub(super) fn posted(&self, id: GroupId) -> Vec<Waiting> {
+        let mut all: Vec<Waiting> = Vec::new();
+        for l in self.post.0.iter().filter(|l| l.to == id) {
+            let is_same = |w: &Waiting| w.info[0] as i32 == l.signal;
+            if !all.iter().any(is_same) {
+                all.push(sent_by(l.sender, None, l.signal));
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(from: u32, to: GroupId, signal: i32) -> Letter {
+        Letter {
+            from: (1, from),
+            to,
+            signal,
+            sender: 100,
+            pos: 0,
+            is_sent: false,
+        }
+    }
+
+    #[test]
+    fn what_was_not_sent_is_taken_back_and_what_was_is_not() {
+        let mut post = Post::default();
+        post.add(letter(0, 2, libc::SIGUSR1));
+        post.goes_on((1, 0));
+        post.add(letter(0, 2, libc::SIGUSR2));
+        post.add(letter(3, 2, libc::SIGHUP));
+        post.take_back((1, 0));
+        let left = bit(libc::SIGUSR1) | bit(libc::SIGHUP);
+        assert_eq!(post.set_for(2), left as u32);
+    }
+
+    #[test]
+    fn the_same_one_is_there_once_until_it_has_come() {
+        let mut post = Post::default();
+        post.add(letter(0, 2, libc::SIGUSR1));
+        post.add(letter(0, 2, libc::SIGUSR1));
+        post.add(letter(0, 3, libc::SIGUSR1));
+        assert_eq!(post.0.len(), 2);
+        post.came(2, libc::SIGUSR1);
+        assert_eq!((post.set_for(2), post.0.len()), (0, 1));
+    }
+}

@@ -1,0 +1,66 @@
+//! To whom the program sends a signal.
+
+use geryon_tracee::Pid;
+
+/// To whom a call sends a signal.
+pub(crate) struct Whom {
+    /// As kill's first argument.
+    target: Pid,
+    /// The process of that thread.
+    owner: Option<Pid>,
+    /// The sender's process group.
+    own: Pid,
+}
+
+/// A process's process group.
+fn group_of(pid: Pid) -> Pid {
+    // SAFETY: plain call.
+    unsafe { libc::getpgid(pid) }
+}
+
+impl Whom {
+    /// Of a call of this number that the process `pid` makes (`owner`: of a thread); None: nobody.
+    pub(crate) fn of(
+        pid: Pid,
+        nr: u64,
+        target: u64,
+        owner: impl Fn(Pid) -> Option<Pid>,
+    ) -> Option<Whom> {
+        let target = target as u32 as Pid;
+        let target = match nr == libc::SYS_pidfd_send_signal as u64 {
+            true => pid_of_descriptor(pid, target)?,
+            false => target,
+        };
+        Some(Whom {
+            target,
+            owner: owner(target),
+            own: group_of(pid),
+        })
+    }
+
+    /// A process that is called `shown` and led by `leader`?
+    pub(crate) fn includes(&self, shown: Pid, leader: Option<Pid>) -> bool {
+        let named = |leader| self.owner == Some(leader) || shown == self.target;
+        leader.is_some_and(|p| self.is_process(p) || (self.target > 0 && named(p)))
+    }
+
+    /// The process?
+    pub(crate) fn is_process(&self, pid: Pid) -> bool {
+        match self.target {
+            0 => group_of(pid) == self.own,
+            -1 => true,
+            t if t < 0 => group_of(pid) == t.wrapping_neg(),
+            t => pid == t,
+        }
+    }
+}
+
+/// The process that a pidfd of a process stands for.
+fn pid_of_descriptor(pid: Pid, fd: Pid) -> Option<Pid> {
+    let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    info.lines()
+        .find_map(|l| l.strip_prefix("Pid:"))?
+        .trim()
+        .parse()
+        .ok()
+}
