@@ -150,6 +150,19 @@ fn a_newborn_child_is_signalled_when_it_knows_who_it_is() {
     all_right(&[&*guest.to_string_lossy()], looks.chain(new));
 }
 
+/// Groups and sessions of processes stay when another replica leads. (A signal to one ended Geryon, or reached nobody.)
+#[test]
+fn process_groups_are_kept() {
+    let guest = guest::built("groups_kept");
+    let stops = [2, 5, 8, 14, 20, 25, 26, 30].map(|nth| vec![format!("stop-killed:{nth}")]);
+    let calls = [24, 27, 30, 33, 36].map(|nth| vec![format!("call-begun:{nth}")]);
+    let noted = [26, 30, 34].map(|nth| vec![format!("call-noted:{nth}")]);
+    let looks = [17, 24].map(|nth| vec![format!("look-killed:{nth}")]);
+    let again = [3, 8, 14].map(|nth| vec!["stop-killed:5".into(), format!("stop-killed:{nth}")]);
+    let all = stops.into_iter().chain(calls).chain(noted).chain(looks);
+    all_right(&[&*guest.to_string_lossy()], all.chain(again));
+}
+
 /// A leader that has taken over is lost right behind a call that tells an id or gives a thread its name: what the
 /// kernel has told it is not what the program knows, and its descriptors of files below /proc are of a process that
 /// is gone. (call-noted:67, for one.)

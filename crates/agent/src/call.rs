@@ -404,7 +404,7 @@ fn check_told(row: &Row, args: &[u64; 6], meant: &[u64; 6], shown: &[u64; 6]) {
     if block_anew().flight_nr as u64 != number_of(row) {
         broken();
     }
-    if !ids::are_ids_in(row) && *black_box(args) != *black_box(meant) {
+    if !ids::are_translated(row, shown) && *black_box(args) != *black_box(meant) {
         broken();
     }
 }

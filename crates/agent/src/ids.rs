@@ -6,13 +6,18 @@ pub mod args;
 pub mod path;
 
 use crate::gate::{guarded, real, rpc};
+use crate::jobs;
 use crate::state::{block, block_at, header, private};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MAX_THREADS, rpc as number, vforked, who};
 use geryon_abi::row::{Class, Row};
 
+const KILL: u16 = 62;
 const GETPID: u16 = 39;
 const GETPPID: u16 = 110;
+const GETPGRP: u16 = 111;
+const GETPGID: u16 = 121;
+const GETSID: u16 = 124;
 const GETTID: u16 = 186;
 const SET_TID_ADDRESS: u16 = 218;
 const RT_SIGTIMEDWAIT: u16 = 128;
@@ -35,11 +40,18 @@ pub fn translated(row: &Row, args: [u64; 6]) -> [u64; 6] {
     if sends {
         announce_kill(row.nr, &args);
     }
-    if are_ids_in(row) {
+    if are_translated(row, &args) {
         translate(row, args)
     } else {
         args
     }
+}
+
+/// May the kernel be given other ids than the program has given? (In a process group that the program knows may also be
+/// followers, which are not its.)
+#[inline(always)]
+pub fn are_translated(row: &Row, args: &[u64; 6]) -> bool {
+    are_ids_in(row) || row.nr == KILL && (args[0] as u32 as i32) < -1 && private().replicas > 1
 }
 
 /// May the kernel be given other arguments than the program has given?
@@ -60,7 +72,7 @@ pub fn give_back(row: &Row, shown: &[u64; 6], given: &[u64; 6]) {
 /// which the gate has noted, may be another then.
 #[inline(always)]
 pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
-    if result > 0 && (are_ids_in(row) || row.nr == RT_SIGTIMEDWAIT && differ()) {
+    if result >= 0 && (are_ids_in(row) || row.nr == RT_SIGTIMEDWAIT && differ()) {
         rewrite(row, args, result)
     } else {
         result
@@ -71,13 +83,34 @@ pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
 fn rewrite(row: &Row, args: &[u64; 6], result: i64) -> i64 {
     if row.nr == RT_SIGTIMEDWAIT {
         show_sender(args[1]);
+    }
+    if row.nr == jobs::SETPGID {
+        jobs::moved(args[0]);
+    }
+    if result == 0 {
         return result;
     }
-    let new = path::shown_link(row, args, result, shown_as).unwrap_or(result);
+    let new = match row.nr {
+        GETPGID => group_shown(args[0], result),
+        _ => path::shown_link(row, args, result, shown_as).unwrap_or(result),
+    };
     if new != result {
         block().flight_result = [new as u64; 2];
     }
     new
+}
+
+/// What the program calls the process group of the process that it calls `id`, which is `group` here. (One that has still
+/// to lead is in that of its predecessor.)
+fn group_shown(id: u64, group: i64) -> i64 {
+    let known = match id as u32 {
+        0 => 0,
+        id => rpc(number::WHO, id.into(), who::GROUP_OF, 0),
+    };
+    match known {
+        0 => rpc(number::WHO, group as u64, who::SHOWN_GROUP, 0),
+        known => known,
+    }
 }
 
 /// The signal that was waited for says who has sent it.
@@ -100,7 +133,17 @@ fn show_sender(at: u64) {
 
 #[cold]
 fn translate(row: &Row, args: [u64; 6]) -> [u64; 6] {
-    args::with(row, &args, &mut block(), |id| Some(own(id))).unwrap_or(args)
+    let own = args::with(row, &args, &mut block(), |id| Some(own(id)));
+    let mut given = own.unwrap_or(args);
+    if row.nr == jobs::SETPGID && args[1] as u32 == 0 {
+        // The group that is called as the process: its predecessor may be in it.
+        let process = match args[0] as u32 {
+            0 => private().shown_pid.get(),
+            id => id,
+        };
+        given[1] = args::group_there(process).into();
+    }
+    given
 }
 
 /// Follower: the leader has changed an attribute of a process or thread. The one that the id names here, if
@@ -114,6 +157,9 @@ pub fn repeat(row: &Row, args: &[u64; 6], result: i64) {
 
 #[cold]
 fn repeat_here(row: &Row, args: &[u64; 6]) {
+    if matches!(row.nr, jobs::SETPGID | jobs::SETSID) {
+        return jobs::follow(row.nr, args, mine);
+    }
     if let Some(args) = args::with(row, args, &mut block(), mine) {
         real(row.nr as u64, args);
     }
@@ -203,6 +249,8 @@ fn show(row: &Row, result: i64) -> i64 {
             0 => result,
             parent => parent,
         },
+        GETPGID => result,
+        GETPGRP | GETSID => rpc(number::WHO, result as u64, who::SHOWN_GROUP, 0),
         _ if row.gives_id => i64::from(shown_as(result as u32)),
         _ => result,
     }

@@ -24,6 +24,7 @@ pub mod files;
 pub mod gate;
 pub mod hook;
 pub mod ids;
+pub mod jobs;
 pub mod log;
 mod look;
 pub mod marshal;

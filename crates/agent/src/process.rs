@@ -314,6 +314,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     if followed && leads() {
         crate::proc_files::give_names();
         crate::settings::apply();
+        crate::jobs::join();
     }
     // Whoever follows may lead one day.
     register_barrier();

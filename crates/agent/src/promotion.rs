@@ -72,6 +72,9 @@ impl Heir for Here {
         }
         crate::proc_files::give_names();
         crate::settings::apply();
+        if !guest {
+            crate::jobs::join();
+        }
         p.role.set(role::LEADER);
         point!(PromotionPrepared);
     }

@@ -10,6 +10,7 @@ mod cores;
 mod descriptor;
 mod image;
 mod inject;
+mod jobs;
 mod journal;
 mod kin;
 mod launch;

@@ -94,6 +94,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         taken_over: false,
         ended: Vec::new(),
         post: Default::default(),
+        jobs: Default::default(),
         deposed: HashSet::new(),
         pause: Duration::ZERO,
         wanted: Vec::new(),

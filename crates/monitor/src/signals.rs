@@ -275,7 +275,9 @@ impl Monitor {
             // A follower's signals come from the log.
             return Ok(tracee.resume(0)?);
         }
-        self.came(group, signal);
+        if self.has_come(group, signal) {
+            return Ok(tracee.resume(0)?);
+        }
         if thread.inject.is_some()
             && let Some(t) = self.threads.get_mut(&tid)
         {

@@ -12,6 +12,7 @@ use crate::checkpoint::Checkpoints;
 use crate::cores::{CoreSet, Cores};
 use crate::image::Image;
 use crate::inject::Injection;
+use crate::jobs::Jobs;
 use crate::journal::Journal;
 use crate::kin::KinTurn;
 use crate::meeting::Convergences;
@@ -78,6 +79,8 @@ pub struct Monitor {
     pub ended: Vec<Ended>,
     /// Signals that its processes have sent one another.
     pub(crate) post: Post,
+    /// Its process groups.
+    pub(crate) jobs: Jobs,
     /// Processes that were killed because their replica had lost a leader.
     pub deposed: HashSet<Pid>,
     /// Checkpoints, if they were asked for.
@@ -154,11 +157,6 @@ impl Monitor {
     /// Does the replica lead the group?
     pub fn leads(&self, id: GroupId, replica: usize) -> bool {
         self.groups.get(&id).is_some_and(|g| g.leader == replica)
-    }
-
-    /// The process of a thread.
-    pub fn owner(&self, tid: Pid) -> Option<Pid> {
-        self.threads.get(&tid).map(|t| t.pid)
     }
 
     /// How many threads of a process are known.

@@ -17,6 +17,7 @@ mod cut;
 mod ends;
 mod files;
 mod flight;
+mod groups;
 mod guests;
 mod heir;
 mod holder;
@@ -63,6 +64,8 @@ pub struct Takeover {
     former: usize,
     /// Its process.
     pid: Pid,
+    /// The session that it was in.
+    session: Pid,
     /// Who is to lead.
     successor: usize,
     /// Since when there is no leader.
@@ -81,6 +84,8 @@ pub struct Takeover {
     formers: Vec<Pid>,
     older: Vec<Pid>,
     stage: Stage,
+    /// The successor is in its predecessor's process group, or in another one that the program has put it into.
+    joined: bool,
     /// The user knows.
     told: bool,
     /// The survivors do not agree with what it has logged last.
@@ -435,6 +440,7 @@ impl Takeover {
         Takeover {
             former,
             pid,
+            session: crate::jobs::session_of(pid),
             successor,
             since: Instant::now(),
             used: cpu_ticks(pid),
@@ -448,6 +454,7 @@ impl Takeover {
             formers: Vec::new(),
             older: Vec::new(),
             stage: Stage::Dying,
+            joined: false,
             told: false,
             outvoted: false,
             rest: Rest::default(),
@@ -481,6 +488,7 @@ impl Takeover {
             // It had not begun to lead: nothing has changed but who is to.
             self.former = before.former;
             self.pid = before.pid;
+            self.session = before.session;
             self.since = before.since;
             self.used = before.used.max(self.used);
             self.stage = before.stage;

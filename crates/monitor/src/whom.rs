@@ -13,22 +13,25 @@ pub(crate) struct Whom {
 }
 
 /// A process's process group.
-fn group_of(pid: Pid) -> Pid {
+pub(crate) fn group_of(pid: Pid) -> Pid {
     // SAFETY: plain call.
     unsafe { libc::getpgid(pid) }
 }
 
 impl Whom {
-    /// Of a call of this number that the process `pid` makes (`owner`: of a thread); None: nobody.
+    /// Of a call of this number that the process `pid` makes (`owner`: of a thread; `group`: what the kernel
+    /// calls a group); None: nobody.
     pub(crate) fn of(
         pid: Pid,
         nr: u64,
         target: u64,
         owner: impl Fn(Pid) -> Option<Pid>,
+        group: impl Fn(Pid) -> Pid,
     ) -> Option<Whom> {
         let target = target as u32 as Pid;
         let target = match nr == libc::SYS_pidfd_send_signal as u64 {
             true => pid_of_descriptor(pid, target)?,
+            false if target < -1 => group(target.wrapping_neg()).wrapping_neg(),
             false => target,
         };
         Some(Whom {
@@ -38,10 +41,18 @@ impl Whom {
         })
     }
 
-    /// A process that is called `shown` and led by `leader`?
-    pub(crate) fn includes(&self, shown: Pid, leader: Option<Pid>) -> bool {
+    /// A process that is called `shown`, is led by `leader`, and is in the process group of `grouped`?
+    pub(crate) fn includes(&self, shown: Pid, leader: Option<Pid>, grouped: Option<Pid>) -> bool {
         let named = |leader| self.owner == Some(leader) || shown == self.target;
-        leader.is_some_and(|p| self.is_process(p) || (self.target > 0 && named(p)))
+        match self.target > 0 {
+            true => leader.is_some_and(|p| self.is_process(p) || named(p)),
+            false => grouped.is_some_and(|p| self.is_process(p)),
+        }
+    }
+
+    /// Does it mean a process group?
+    pub(crate) fn is_group(&self) -> bool {
+        self.target <= 0
     }
 
     /// The process?

@@ -35,10 +35,10 @@ rows! { pub(super) PROCESSES:
   106 setgid Local Full (gid: Int32);
   107 geteuid Local Full ();
   108 getegid Local Full ();
-  109 setpgid Output Full (pid: Id, pgid: Group);
+  109 setpgid Each Full (pid: Id, pgid: Group);
   110 getppid Input Full () -> Id;
   111 getpgrp Input Full () -> Id;
-  112 setsid Output Full () -> Id;
+  112 setsid Each Full () -> Id;
   113 setreuid Local Full (ruid: Int32, euid: Int32);
   114 setregid Local Full (rgid: Int32, egid: Int32);
   115 getgroups Local Full (size: Int32, list: Out(RetTimes(0, 4)));

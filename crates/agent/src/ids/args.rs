@@ -1,8 +1,8 @@
 //! Arguments of calls in which ids stand, with those that the kernel is to be given. What lies in memory is
 //! the program's: where an id stands there, the kernel is shown a copy.
 
-use crate::gate::guarded;
-use geryon_abi::layout::{Block, MAX_WITH_ID};
+use crate::gate::{guarded, rpc};
+use geryon_abi::layout::{Block, MAX_WITH_ID, rpc as number, who};
 use geryon_abi::row::{Kind, Row};
 use geryon_abi::table::kind_of;
 
@@ -85,19 +85,24 @@ fn whom(arg: u64, group: bool, named: &impl Fn(u32) -> Option<u32>) -> Option<u6
     let id = arg as u32 as i32;
     match id {
         0 | -1 => Some(arg),
-        1.. if group => Some(group_of(id as u32, named)? as u64),
+        1.. if group => match group_there(id as u32) {
+            // One that is to be made.
+            0 => Some(named(id as u32)? as u64),
+            there => Some(there.into()),
+        },
         1.. => Some(named(id as u32)? as u64),
-        _ => Some(-i64::from(group_of(id.unsigned_abs(), named)?) as u64),
+        _ => Some(-i64::from(group_of(id.unsigned_abs())) as u64),
     }
 }
 
-/// A group keeps the name that it was made with as long as anybody is in it; one that is made now gets that
-/// of its process.
-fn group_of(id: u32, named: &impl Fn(u32) -> Option<u32>) -> Option<u32> {
-    const KILL: u64 = 62;
-    const ESRCH: i64 = -3;
-    let is_there = crate::gate::real(KILL, [-i64::from(id) as u64, 0, 0, 0, 0, 0]) != ESRCH;
-    if is_there { Some(id) } else { named(id) }
+/// Which process group the program means.
+fn group_of(id: u32) -> u32 {
+    rpc(number::WHO, id.into(), who::GROUP, 0) as u32
+}
+
+/// The same; 0: nobody is in it.
+pub fn group_there(id: u32) -> u32 {
+    rpc(number::WHO, id.into(), who::GROUP_THERE, 0) as u32
 }
 
 /// Does a timer ring for one thread?

@@ -1,5 +1,6 @@
 //! What agents ask when a replica has taken over: ids, descriptors and memory of those that are gone.
 
+use crate::jobs::is_there;
 use crate::state::{Group, Monitor};
 use crate::whom::Whom;
 use anyhow::{Context, Result, bail};
@@ -150,13 +151,19 @@ impl Monitor {
         Ok(())
     }
 
+    /// To whom a call of this number that the process `pid` makes sends a signal.
+    pub(crate) fn whom(&self, pid: Pid, nr: u64, target: u64) -> Option<Whom> {
+        let owner = |tid| self.threads.get(&tid).map(|t| t.pid);
+        Whom::of(pid, nr, target, owner, |group| self.actual_group(group))
+    }
+
     /// The program kills by force: what dies of it has not been lost.
     pub(super) fn announce_kill(&mut self, pid: Pid, nr: u64, target: u64) {
-        let Some(whom) = Whom::of(pid, nr, target, |tid| self.owner(tid)) else {
+        let Some(whom) = self.whom(pid, nr, target) else {
             return;
         };
         let groups = self.groups.values_mut();
-        let hit = groups.filter(|g| whom.includes(g.name.shown, g.leader_pid()));
+        let hit = groups.filter(|g| whom.includes(g.name.shown, g.leader_pid(), g.in_group_of()));
         hit.for_each(|g| g.ending = true);
         for (p, process) in &mut self.processes {
             let newborn = process.group.is_none() && process.fork.is_some();
@@ -167,9 +174,11 @@ impl Monitor {
     }
 
     /// Translate a process id; see `geryon_abi::layout::who`.
-    pub(super) fn who(&self, pid: Pid, id: Pid, way: u64) -> Pid {
+    pub(super) fn who(&mut self, pid: Pid, id: Pid, way: u64) -> Pid {
         let mut groups = self.groups.values();
         match way {
+            who::GROUP_OF => self.shown_group_of(id),
+            who::SHOWN_GROUP => self.shown_group(id),
             who::SHOWN => {
                 let of = groups.find(|g| g.living().any(|(_, p)| p == id));
                 let shown = of.map(|g| g.name.shown);
@@ -185,6 +194,17 @@ impl Monitor {
                 let lives = groups.any(|g| g.name.shown == parent);
                 if lives { parent } else { 0 }
             }
+            who::JOINS => self.joins(pid),
+            who::APART => self.is_apart(pid).into(),
+            who::MOVED => {
+                self.moved(pid, id);
+                0
+            }
+            who::GROUP_THERE => match self.actual_group(id) {
+                group if is_there(group) => group,
+                _ => 0,
+            },
+            who::GROUP => self.actual_group(id),
             _ => {
                 let replica = self.processes.get(&pid).map(|p| p.replica);
                 let named = groups.find(|g| g.name.shown == id);

@@ -9,8 +9,7 @@ use super::stage::Stage;
 use super::untold::sent_by;
 use crate::block_field;
 use crate::signals::bit;
-use crate::state::{GroupId, Monitor};
-use crate::whom::Whom;
+use crate::state::{Group, GroupId, Monitor};
 use geryon_abi::layout::{block_address, flight};
 use geryon_tracee::Pid;
 use std::sync::atomic::Ordering;
@@ -32,33 +31,50 @@ struct Letter {
 
 /// All that have not come.
 #[derive(Debug, Default)]
-pub(crate) struct Post(Vec<Letter>);
+pub(crate) struct Post {
+    letters: Vec<Letter>,
+    /// Those that the monitor has sent itself, and that may come from the sender as well, as long as that is in its
+    /// call.
+    twice: Vec<Letter>,
+}
 
 impl Post {
     /// The sender is about to make another call.
     fn goes_on(&mut self, from: (GroupId, u32)) {
-        let own = self.0.iter_mut().filter(|l| l.from == from);
+        let own = self.letters.iter_mut().filter(|l| l.from == from);
         own.for_each(|l| l.is_sent = true);
+        self.twice.retain(|l| l.from != from);
     }
 
     /// Its last call was not made, or has failed.
     fn take_back(&mut self, from: (GroupId, u32)) {
-        self.0.retain(|l| l.from != from || l.is_sent);
+        self.letters.retain(|l| l.from != from || l.is_sent);
     }
 
     fn add(&mut self, letter: Letter) {
         let same = |l: &Letter| (l.from, l.to, l.signal) == (letter.from, letter.to, letter.signal);
-        self.0.retain(|l| !same(l));
-        self.0.push(letter);
+        self.letters.retain(|l| !same(l));
+        self.letters.push(letter);
     }
 
     fn came(&mut self, to: GroupId, signal: i32) {
-        self.0.retain(|l| l.to != to || l.signal != signal);
+        self.letters.retain(|l| l.to != to || l.signal != signal);
+    }
+
+    /// A signal has come: for the second time?
+    fn is_second(&mut self, to: GroupId, signal: i32) -> bool {
+        let same = |l: &Letter| l.to == to && l.signal == signal;
+        let at = self.twice.iter().position(same);
+        let is_second = at.is_some() && !self.letters.iter().any(same);
+        if let Some(at) = at.filter(|_| is_second) {
+            self.twice.remove(at);
+        }
+        is_second
     }
 
     /// The signals that are on their way to a group, as bits.
     fn set_for(&self, to: GroupId) -> u32 {
-        let own = self.0.iter().filter(|l| l.to == to);
+        let own = self.letters.iter().filter(|l| l.to == to);
         own.fold(0, |set, l| set | bit(l.signal) as u32)
     }
 }
@@ -75,13 +91,14 @@ impl Monitor {
         let from = (id, slot);
         if signal == 0 {
             self.post.take_back(from);
-        } else if let Some(whom) = Whom::of(pid, nr, target, |tid| self.owner(tid))
+        } else if let Some(whom) = self.whom(pid, nr, target)
             && let Some(sender) = self.groups.get(&id).map(|g| g.name.shown)
         {
             self.post.goes_on(from);
             let pos = self.word_of_block(pid, slot, block_field!(pos));
             let all = self.groups.iter();
-            let there = all.filter(|(_, g)| whom.includes(g.name.shown, g.leader_pid()));
+            let there =
+                all.filter(|(_, g)| whom.includes(g.name.shown, g.leader_pid(), g.in_group_of()));
             let there: Vec<GroupId> = there.map(|(to, _)| *to).collect();
             let letter = |to| Letter {
                 from,
@@ -91,11 +108,30 @@ impl Monitor {
                 pos,
                 is_sent: false,
             };
-            there.into_iter().for_each(|to| self.post.add(letter(to)));
+            for to in there {
+                self.post.add(letter(to));
+                if whom.is_group() && self.send_to_late(to, sender, signal as i32) {
+                    self.post.twice.push(letter(to));
+                }
+            }
         }
         let groups = &self.groups;
-        self.post.0.retain(|l| groups.contains_key(&l.to));
+        self.post.letters.retain(|l| groups.contains_key(&l.to));
         self.tell_of_post();
+    }
+
+    /// A successor that is not in its process group yet is not reached by what is sent to that.
+    fn send_to_late(&mut self, to: GroupId, sender: Pid, signal: i32) -> bool {
+        let group = self.groups.get(&to);
+        let late = group.filter(|g| {
+            let takeover = g.takeover.as_ref();
+            takeover.is_some_and(Takeover::is_late_for_group)
+        });
+        let Some(pid) = late.and_then(Group::leader_pid) else {
+            return false;
+        };
+        self.pass_on(pid, None, &sent_by(sender, None, signal).info);
+        true
     }
 
     fn word_of_block(&mut self, pid: Pid, slot: u32, field: u64) -> u64 {
@@ -110,6 +146,13 @@ impl Monitor {
     pub(crate) fn came(&mut self, id: GroupId, signal: i32) {
         self.post.came(id, signal);
         self.tell_of_post();
+    }
+
+    /// A leader's process was stopped for a signal: is it one that has come already?
+    pub(crate) fn has_come(&mut self, id: GroupId, signal: i32) -> bool {
+        let is_second = self.post.is_second(id, signal);
+        self.came(id, signal);
+        is_second
     }
 
     /// Each process is to know what it is to tell of.
@@ -136,11 +179,11 @@ impl Monitor {
                 word(slot, block_field!(flight)).is_ok_and(|w| w as u32 == flight::BEGUN);
             is_begun && !is_made && word(slot, block_field!(pos)).is_ok_and(|pos| pos == l.pos)
         };
-        let mut left = std::mem::take(&mut self.post.0);
+        let mut left = std::mem::take(&mut self.post.letters);
         left.retain(|l| l.from.0 != id || l.is_sent || !is_unmade(l));
         let own = left.iter_mut().filter(|l| l.from.0 == id);
         own.for_each(|l| l.is_sent = true);
-        self.post.0 = left;
+        self.post.letters = left;
         self.tell_of_post();
     }
 
@@ -150,14 +193,14 @@ impl Monitor {
             let t = self.groups.get(&from).and_then(|g| g.takeover.as_ref());
             t.is_some_and(|t| t.stage == Stage::Dying)
         };
-        let mut own = self.post.0.iter().filter(|l| l.to == id);
+        let mut own = self.post.letters.iter().filter(|l| l.to == id);
         own.all(|l| l.is_sent || !dies(l.from.0))
     }
 
     /// What others have sent it, and what has not come, as its successor is to get it.
     pub(super) fn posted(&self, id: GroupId) -> Vec<Waiting> {
         let mut all: Vec<Waiting> = Vec::new();
-        for l in self.post.0.iter().filter(|l| l.to == id) {
+        for l in self.post.letters.iter().filter(|l| l.to == id) {
             let is_same = |w: &Waiting| w.info[0] as i32 == l.signal;
             if !all.iter().any(is_same) {
                 all.push(sent_by(l.sender, None, l.signal));
@@ -195,13 +238,28 @@ mod tests {
     }
 
     #[test]
+    fn what_the_monitor_has_sent_as_well_comes_once() {
+        let mut post = Post::default();
+        post.add(letter(0, 2, libc::SIGUSR1));
+        post.twice.push(letter(0, 2, libc::SIGUSR1));
+        assert!(!post.is_second(2, libc::SIGUSR1));
+        post.came(2, libc::SIGUSR1);
+        assert!(post.is_second(2, libc::SIGUSR1));
+        assert!(!post.is_second(2, libc::SIGUSR1));
+        // The next one of the same sender is another one.
+        post.twice.push(letter(0, 2, libc::SIGUSR1));
+        post.goes_on((1, 0));
+        assert!(!post.is_second(2, libc::SIGUSR1));
+    }
+
+    #[test]
     fn the_same_one_is_there_once_until_it_has_come() {
         let mut post = Post::default();
         post.add(letter(0, 2, libc::SIGUSR1));
         post.add(letter(0, 2, libc::SIGUSR1));
         post.add(letter(0, 3, libc::SIGUSR1));
-        assert_eq!(post.0.len(), 2);
+        assert_eq!(post.letters.len(), 2);
         post.came(2, libc::SIGUSR1);
-        assert_eq!((post.set_for(2), post.0.len()), (0, 1));
+        assert_eq!((post.set_for(2), post.letters.len()), (0, 1));
     }
 }

@@ -1,6 +1,7 @@
 //! How far a takeover has come, for whoever watches over it.
 
 use super::Takeover;
+use geryon_tracee::Pid;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -22,6 +23,31 @@ impl Takeover {
     /// where the survivors stand.
     pub(crate) fn doubts(&mut self) {
         self.outvoted |= self.stage == Stage::Replaying;
+    }
+
+    /// The successor is in its process group from now on.
+    pub(crate) fn joins(&mut self) {
+        self.joined = true;
+    }
+
+    /// Is it?
+    pub(super) fn is_in_group(&self) -> bool {
+        self.joined
+    }
+
+    /// Whose process group counts as long as the successor is in none: its predecessor's.
+    pub(crate) fn whose_group(&self) -> Option<Pid> {
+        (!self.joined).then_some(self.pid)
+    }
+
+    /// The session that the lost leader was in.
+    pub(crate) fn session(&self) -> Pid {
+        self.session
+    }
+
+    /// Was the successor asked, and is not in its process group yet?
+    pub(super) fn is_late_for_group(&self) -> bool {
+        self.stage == Stage::Asked && !self.joined
     }
 
     /// How many stages are over.

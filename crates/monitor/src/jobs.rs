@@ -1,0 +1,64 @@
+//! Process groups, once another replica leads: which ones of the kernel's those are that the program knows.
+//!
+//! In the session of the first leader there is one of each, and a successor enters that of its predecessor; in another
+//! session each replica has its own (see the agent's `jobs.rs`), and copies are in that of their source.
+
+use geryon_tracee::Pid;
+use std::collections::HashMap;
+
+/// The numbers of groups to the kernel, with those to the program: where the two differ, or it is not the process of
+/// that number that says so.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs(HashMap<Pid, Pid>);
+
+/// Is anybody in the group?
+pub(crate) fn is_there(group: Pid) -> bool {
+    // SAFETY: plain call; signal 0 is none.
+    let sent = unsafe { libc::kill(group.wrapping_neg(), 0) };
+    sent == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+/// A process's session; negative: it is gone.
+pub(crate) fn session_of(pid: Pid) -> Pid {
+    // SAFETY: plain call.
+    unsafe { libc::getsid(pid) }
+}
+
+impl Jobs {
+    /// The members of the group `from`, which the program calls `shown`, are in `to` from now on.
+    pub(crate) fn goes_on(&mut self, to: Pid, shown: Pid) {
+        self.0.retain(|group, _| is_there(*group));
+        self.0.insert(to, shown);
+    }
+
+    /// What the program calls it, if it was noted.
+    pub(crate) fn shown(&self, group: Pid) -> Option<Pid> {
+        self.0.get(&group).copied()
+    }
+
+    pub(crate) fn actual(&self, shown: Pid) -> Option<Pid> {
+        let named = self.0.iter().filter(|(_, s)| **s == shown);
+        named.map(|(group, _)| *group).find(|g| is_there(*g))
+    }
+}
+
+/// No process has this number.
+pub(crate) const NONE: Pid = Pid::MAX - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::whom::group_of;
+
+    #[test]
+    fn a_group_is_known_by_what_the_program_calls_it_as_long_as_it_is_there() {
+        let own = group_of(std::process::id() as Pid);
+        let mut jobs = Jobs::default();
+        jobs.goes_on(own, 77);
+        assert_eq!((jobs.shown(own), jobs.actual(77)), (Some(77), Some(own)));
+        assert_eq!((jobs.shown(77), jobs.actual(own)), (None, None));
+        // No process has this number.
+        jobs.0.insert(NONE, 78);
+        assert_eq!(jobs.actual(78), None);
+    }
+}
