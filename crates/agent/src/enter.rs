@@ -1,5 +1,7 @@
 //! What happens to one system call: look its row up, do what its class says.
 
+mod filtered;
+
 use crate::gate::{guarded, real};
 use crate::state::{block, leads, private};
 use crate::stop::{broken, refused};
@@ -59,6 +61,7 @@ pub mod nr {
     pub const OPENAT: u64 = 257;
     pub const DUP3: u64 = 292;
     pub const PRLIMIT64: u64 = 302;
+    pub const SECCOMP: u64 = 317;
     pub const EXECVEAT: u64 = 322;
     pub const CLONE3: u64 = 435;
     pub const FUTEX_WAITV: u64 = 449;
@@ -84,6 +87,11 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
         frame.pad = frame.rflags();
         return;
     }
+    if !filtered::passes(frame) {
+        frame.pad = frame.rflags();
+        return;
+    }
+    let number = frame.rax;
     match table::row(number) {
         Some(row) => dispatch(frame, row),
         None => {
@@ -149,7 +157,8 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
             crate::settings::ask(&frame.args(), row);
             call::input(frame, row);
         }
-        nr::PRCTL if crate::dumpable::prctl(frame) => {}
+        nr::PRCTL if crate::dumpable::prctl(frame) || crate::seccomp::prctl(frame) => {}
+        nr::SECCOMP => crate::seccomp::seccomp(frame),
         nr::TGKILL if changes_ids_of_threads(frame) => {
             crate::gate::rpc(number::FAILED, failed::IDS_OF_THREADS, 0, 0);
             by_class(frame, row);

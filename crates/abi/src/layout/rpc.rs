@@ -90,5 +90,7 @@ pub const ATTACH: u64 = BASE + 34;
 /// how many it knows); answers how many there are, each of four words: the instance, the descriptor, the events, the
 /// data.
 pub const WATCHES: u64 = BASE + 35;
+/// The leader's thread is about to have another program, in a process with seccomp filters: (`Block::filter`).
+pub const FILTERS: u64 = BASE + 36;
 /// One past the last.
-pub const END: u64 = BASE + 36;
+pub const END: u64 = BASE + 37;
