@@ -91,7 +91,6 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
         frame.pad = frame.rflags();
         return;
     }
-    let number = frame.rax;
     match table::row(number) {
         Some(row) => dispatch(frame, row),
         None => {

@@ -4,10 +4,12 @@ use crate::gate::real;
 use crate::raise;
 use crate::seccomp::{ARCHITECTURE, Action, judge};
 use crate::state::{Here, block, private};
+use crate::stop::broken;
 use crate::thread::is_single;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::filter::{ENDS_PROCESS, KILLS_THREAD, NONE};
 use geryon_abi::layout::{Siginfo, vforked};
+use geryon_abi::table;
 
 const NR_RT_SIGACTION: u64 = 13;
 const NR_RT_SIGPROCMASK: u64 = 14;
@@ -17,8 +19,7 @@ const SIGKILL: u64 = 9;
 const SIGSYS: u64 = 31;
 const SIGSYS_BIT: u64 = 1 << (SIGSYS - 1);
 
-/// May the call in the frame be made? If not, the frame has its result. (It may be another call from now on: the one by
-/// which its thread or process ends.)
+/// May the call in the frame be made? If not, the frame has its result.
 #[inline(always)]
 pub fn passes(frame: &mut Frame) -> bool {
     match block().filter {
@@ -41,7 +42,7 @@ fn enact(frame: &mut Frame, filter: u64) -> bool {
 }
 
 /// The handler of SIGSYS runs, where the call would return with its own number. Where none can run the process ends.
-fn trap(frame: &mut Frame, number: u32) -> bool {
+fn trap(frame: &mut Frame, number: u32) -> ! {
     let mut action = [0u64; 4];
     real(
         NR_RT_SIGACTION,
@@ -59,7 +60,7 @@ fn trap(frame: &mut Frame, number: u32) -> bool {
         )
     };
     if handler <= LAST_OF_NONE || mask & SIGSYS_BIT != 0 {
-        return end(frame, ENDS_PROCESS);
+        end(frame, ENDS_PROCESS);
     }
     let info = told(frame, number);
     raise::deliver(frame, &info)
@@ -76,27 +77,33 @@ fn told(frame: &Frame, number: u32) -> Siginfo {
     Siginfo(info)
 }
 
-/// The thread makes the call by which it, or its process, ends as `how` says (see `geryon_abi::layout::filter`). It makes
-/// no other one from now on, whatever handlers run before that.
-fn end(frame: &mut Frame, how: u64) -> bool {
+/// The thread makes the call by which it, or its process, ends as `how` says (see `geryon_abi::layout::filter`), and no other
+/// one from now on, whatever handlers run before that. (It may be another thread that takes the signal.)
+fn end(frame: &mut Frame, how: u64) -> ! {
     let mut b = block();
     b.filter = how;
     let signal = match how {
         KILLS_THREAD => SIGKILL,
         _ => SIGSYS,
     };
-    if how != ENDS_PROCESS && b.vforked == vforked::NOT && !is_single() {
-        frame.rax = NR_EXIT;
-        frame.rdi = signal;
-        return true;
+    loop {
+        let nr = if how != ENDS_PROCESS && b.vforked == vforked::NOT && !is_single() {
+            frame.rdi = signal;
+            NR_EXIT
+        } else {
+            if signal == SIGSYS {
+                expose();
+            }
+            frame.rdi = u64::from(own_id(b));
+            frame.rsi = signal;
+            NR_KILL
+        };
+        frame.rax = nr;
+        match table::row(nr) {
+            Some(row) => super::dispatch(frame, row),
+            None => broken(),
+        }
     }
-    if signal == SIGSYS {
-        expose();
-    }
-    frame.rax = NR_KILL;
-    frame.rdi = u64::from(own_id(b));
-    frame.rsi = signal;
-    true
 }
 
 /// The signal is neither caught nor blocked.
