@@ -6,6 +6,7 @@
 #include "seccomp.h"
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 static void refused(struct sock_filter *code, unsigned short n, int error) {
   struct sock_fprog p = {n, code};
@@ -13,8 +14,28 @@ static void refused(struct sock_filter *code, unsigned short n, int error) {
   CHECK(errno == error);
 }
 
+// Who has no privileges may not install one, unless its programs have none either.
+static void without_privileges(void) {
+  if (geteuid() != 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0)
+    return;
+  pid_t pid = fork();
+  CHECK(pid >= 0);
+  if (pid == 0) {
+    CHECK(setuid(65534) == 0);
+    struct sock_filter good[] = {SAY(SECCOMP_RET_ALLOW)};
+    refused(good, 1, EACCES);
+    refused(good, 0, EINVAL);
+    no_new_privs();
+    INSTALL(good);
+    _exit(0);
+  }
+  int st = -1;
+  CHECK(waitpid(pid, &st, 0) == pid && st == 0);
+}
+
 int main(void) {
   CHECK(prctl(PR_GET_SECCOMP) == 0);
+  without_privileges();
   no_new_privs();
   struct sock_filter open_end[] = {LOAD(nr)};
   struct sock_filter divides[] = {BPF_STMT(BPF_ALU | BPF_DIV | BPF_K, 0), SAY(SECCOMP_RET_ALLOW)};

@@ -98,6 +98,7 @@ pub enum Operation {
 
 impl Operation {
     /// What the kernel takes it for; None where seccomp does not allow it.
+    #[inline(always)]
     pub fn of(instruction: &Instruction) -> Option<Operation> {
         use Computation::*;
         use Operation::*;

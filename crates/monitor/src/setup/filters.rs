@@ -81,3 +81,51 @@ impl Installer<'_> {
 }
 
 const _: () = assert!(offset_of!(Filter, count) == 12 && HEAD_BYTES == 16);
+
+#[cfg(test)]
+mod tests {
+    use super::Filters;
+    use geryon_abi::layout::filter::{FILTERS_BASE, FILTERS_BYTES, NONE, STRICT, bytes_of};
+    use geryon_tracee::RemoteMemory;
+
+    fn put(at: u64, before: u64, instructions: &[u64]) {
+        let head = [before, (instructions.len() as u64) << 32];
+        for (i, word) in head.iter().chain(instructions).enumerate() {
+            // SAFETY: the area is mapped, and nobody else uses it.
+            unsafe { ((at + 8 * i as u64) as *mut u64).write(*word) };
+        }
+    }
+
+    #[test]
+    fn only_the_thread_s_own_are_carried() {
+        let (prot, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+        );
+        let at = FILTERS_BASE as *mut libc::c_void;
+        // SAFETY: at an address where nothing is.
+        let mapped = unsafe { libc::mmap(at, FILTERS_BYTES as usize, prot, flags, -1, 0) };
+        assert_eq!(mapped, at);
+        let (first, other, last) = (FILTERS_BASE, FILTERS_BASE + 32, FILTERS_BASE + 64);
+        put(first, NONE, &[1, 2]);
+        put(other, first, &[3, 4]);
+        put(last, first, &[5, 6, 7]);
+        let own = RemoteMemory::open(std::process::id() as i32).expect("own memory");
+        let filters = Filters::read(&own, last).expect("filters");
+        let words: Vec<u64> = filters
+            .bytes
+            .chunks_exact(8)
+            .map(|b| u64::from_le_bytes(b.try_into().expect("8 bytes")))
+            .collect();
+        let wanted = [NONE, 2 << 32, 1, 2, FILTERS_BASE, 3 << 32, 5, 6, 7];
+        assert_eq!(words, wanted);
+        assert_eq!(filters.newest, FILTERS_BASE + bytes_of(2));
+        assert_eq!(Filters::read(&own, STRICT).expect("none").newest, STRICT);
+        // Damaged: a round, too long, none at all.
+        put(last, last, &[5]);
+        assert!(Filters::read(&own, last).is_err());
+        put(first, NONE, &[0; 5000]);
+        assert!(Filters::read(&own, first).is_err());
+        assert!(Filters::read(&own, FILTERS_BASE + 0x8_0000).is_err());
+    }
+}
