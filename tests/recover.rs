@@ -95,6 +95,8 @@ fn killed_replicas_are_replaced() {
     try_case(&call_mask(), "call_mask", leaders, &inputs, &mut verdicts);
     try_case(&ids(), "ids", leaders, &inputs, &mut verdicts);
     try_case(&ids(), "ids, anybody", OFTEN, &inputs, &mut verdicts);
+    try_case(&filters(), "filters", leaders, &inputs, &mut verdicts);
+    try_case(&filters(), "filters, two", two, &inputs, &mut verdicts);
     verdicts.finish();
 }
 
@@ -458,6 +460,20 @@ fn call_mask() -> Case {
         name: "call_mask",
         argv: vec![guest],
         check: Box::leak(check.into_boxed_str()),
+    }
+}
+
+/// Threads and children with seccomp filters of their own.
+fn filters() -> Case {
+    let guest = built("recover_filters");
+    Case {
+        name: "filters",
+        argv: vec![
+            guest.to_string_lossy().into_owned(),
+            "40".into(),
+            "40".into(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_filters'",
     }
 }
 

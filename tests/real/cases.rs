@@ -214,6 +214,11 @@ pub const CASES: &[Case] = &[
         "tail -1 stdout | grep -qx done",
     ),
     case(
+        "sshd",
+        &["bash", "-c", include_str!("sshd.sh")],
+        "head -1 stdout | grep -qx 'logged in'",
+    ),
+    case(
         "exec_chain",
         &["env", "A=1", "nice", "sh", "-c", "echo $A; nice"],
         "tail -1 stdout | grep -qxE '[0-9]+'",

@@ -46,13 +46,14 @@ impl From<ExitStatus> for Ended {
 }
 
 /// The signals that test programs name.
-pub const SIGNALS: [(&str, i32); 10] = [
+pub const SIGNALS: [(&str, i32); 11] = [
     ("SIGHUP", libc::SIGHUP),
     ("SIGINT", libc::SIGINT),
     ("SIGQUIT", libc::SIGQUIT),
     ("SIGABRT", libc::SIGABRT),
     ("SIGKILL", libc::SIGKILL),
     ("SIGSEGV", libc::SIGSEGV),
+    ("SIGSYS", libc::SIGSYS),
     ("SIGPIPE", libc::SIGPIPE),
     ("SIGALRM", libc::SIGALRM),
     ("SIGTERM", libc::SIGTERM),

@@ -6,6 +6,7 @@
 //! for it by a fixed address is refused.
 
 pub mod dumpable;
+pub mod filter;
 pub mod flight;
 pub mod kin;
 pub mod letter;
@@ -224,6 +225,8 @@ pub struct Private {
     pub common: Word32,
     /// While it is [`dumpable::NO`]: how large a core might be before.
     pub core_limit: Word64,
+    /// Where the program's next seccomp filter comes to lie, see [`filter`]; 0: it has none yet.
+    pub filters_end: AtomicU64,
 }
 
 /// Offset of the count of atomics and polls that are the program's in a thread block (trampolines count down
@@ -431,6 +434,8 @@ pub struct Block {
     pub is_named: u32,
     /// Its name, and zeros.
     pub name: [u8; NAME_BYTES],
+    /// What the program's seccomp filters let this thread do, see [`filter`].
+    pub filter: u64,
 }
 
 /// What a call that sets a limit or CPUs was given.

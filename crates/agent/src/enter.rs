@@ -1,5 +1,7 @@
 //! What happens to one system call: look its row up, do what its class says.
 
+mod filtered;
+
 use crate::gate::{guarded, real};
 use crate::state::{block, leads, private};
 use crate::stop::{broken, refused};
@@ -59,6 +61,7 @@ pub mod nr {
     pub const OPENAT: u64 = 257;
     pub const DUP3: u64 = 292;
     pub const PRLIMIT64: u64 = 302;
+    pub const SECCOMP: u64 = 317;
     pub const EXECVEAT: u64 = 322;
     pub const CLONE3: u64 = 435;
     pub const FUTEX_WAITV: u64 = 449;
@@ -81,6 +84,10 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
             broken();
         }
         frame.rax = crate::gate::real_blocking(number, &frame.args(), true) as u64;
+        frame.pad = frame.rflags();
+        return;
+    }
+    if !filtered::passes(frame) {
         frame.pad = frame.rflags();
         return;
     }
@@ -149,7 +156,8 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
             crate::settings::ask(&frame.args(), row);
             call::input(frame, row);
         }
-        nr::PRCTL if crate::dumpable::prctl(frame) => {}
+        nr::PRCTL if crate::dumpable::prctl(frame) || crate::seccomp::prctl(frame) => {}
+        nr::SECCOMP => crate::seccomp::seccomp(frame),
         nr::TGKILL if changes_ids_of_threads(frame) => {
             crate::gate::rpc(number::FAILED, failed::IDS_OF_THREADS, 0, 0);
             by_class(frame, row);

@@ -37,6 +37,7 @@ pub mod promotion;
 pub mod raise;
 pub mod reap;
 pub mod sabotage;
+pub mod seccomp;
 pub mod sent;
 pub mod serial;
 pub mod settings;

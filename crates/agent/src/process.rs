@@ -362,6 +362,10 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         // As soon as it has another program its slot may be another child's.
         rpc(number::EXEC, b.shown_tid as u64, 0, 0);
     }
+    if private().filters_end.load(Ordering::Relaxed) != 0 {
+        // Its new program has them, too, and another memory.
+        rpc(number::FILTERS, b.filter, 0, 0);
+    }
     // Not `execute`: the turn must not go to another thread of a program that is about to end. (But to another
     // process.)
     crate::thread::kin::leaves(b);

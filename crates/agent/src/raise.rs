@@ -138,7 +138,8 @@ fn drop_first(mut b: Here) {
 /// Length of a `syscall` instruction, and of the jump that stands for it in a trampoline.
 const REISSUE: u64 = 2;
 
-fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
+/// Have the handler of a signal run at the application state in the frame.
+pub fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
     // The handler's frame shows the program's own code (it may unwind from there); its
     // rt_sigreturn finds the trampoline again.
     let mut b = block();

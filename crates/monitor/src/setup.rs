@@ -2,6 +2,7 @@
 //! followers as copies of the leader.
 
 mod auxv;
+pub mod filters;
 mod patience;
 pub mod place;
 pub mod receive;

@@ -95,5 +95,7 @@ pub const WATCHES: u64 = BASE + 35;
 pub const SENDS: u64 = BASE + 36;
 /// A leader's process has been given a signal that another one has sent it, or never will be: (signal).
 pub const CAME: u64 = BASE + 37;
+/// The leader's thread is about to have another program, in a process with seccomp filters: (`Block::filter`).
+pub const FILTERS: u64 = BASE + 38;
 /// One past the last.
-pub const END: u64 = BASE + 38;
+pub const END: u64 = BASE + 39;

@@ -50,9 +50,8 @@ commands! { pub(super) PRCTL:
   14 PR_SET_TIMING Local (Int32);
   15 PR_SET_NAME Local (Path);
   16 PR_GET_NAME Input (Out(Fixed(16))) "Another thread may have given it, by a file below /proc.";
-  21 PR_GET_SECCOMP Refused (Unused) "It would show Geryon's own filter.";
-  22 PR_SET_SECCOMP Refused (Int32) "The agent's own calls would meet the filter: switch the program's sandbox off, \
-    or install the filter before Geryon starts.";
+  21 PR_GET_SECCOMP Local (Unused) "The program's own mode: Geryon's filter is not shown.";
+  22 PR_SET_SECCOMP Local (Int32) "See seccomp.";
   23 PR_CAPBSET_READ Local (Int32);
   24 PR_CAPBSET_DROP Local (Int32);
   25 PR_GET_TSC Refused (Addr) "Geryon owns the time-stamp counter's setting.";

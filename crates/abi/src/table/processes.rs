@@ -100,6 +100,10 @@ rows! { pub(super) PROCESSES:
   309 getcpu Input Full (cpu: Out(Fixed(4)), node: Out(Fixed(4)), tcache: Unused);
   314 sched_setattr Each Full (pid: Id, attr: In(Word(1)), flags: Int32);
   315 sched_getattr Input Full (pid: Id, attr: Out(Arg(2)), size: Int32, flags: Int32);
+  317 seccomp Local Partial (operation: Int32, flags: Int32, args: Special)
+    "The agent evaluates the program's filters. Refused with EINVAL: SECCOMP_FILTER_FLAG_NEW_LISTENER, and in order \
+     clocks SECCOMP_FILTER_FLAG_TSYNC where there are other threads (run with --order serial). What libc asks the vDSO \
+     without Geryon (clock_gettime, gettimeofday, time, getcpu) is not filtered. /proc/self/status shows Geryon's own filter.";
   322 execveat Lifecycle Full (dirfd: Fd, pathname: Path, argv: Strings, envp: Strings, flags: Int32);
   424 pidfd_send_signal Lifecycle Partial (pidfd: Fd, sig: Int32, info: Siginfo, flags: Int32)
     "Works for processes outside; a replica's own processes are reached only in the leader: use kill.";

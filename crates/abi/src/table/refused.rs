@@ -4,7 +4,6 @@ use crate::row::Row;
 
 const EPERM: u16 = 1;
 const EACCES: u16 = 13;
-const EINVAL: u16 = 22;
 const ENOSYS: u16 = 38;
 const EOPNOTSUPP: u16 = 95;
 
@@ -54,8 +53,6 @@ refused! { pub(super) REFUSED:
   311 process_vm_writev EPERM "Memory of other processes does not pass the log: use a pipe or a socket.";
   312 kcmp ENOSYS "It would compare what is the leader's own.";
   313 finit_module EPERM "Load modules outside.";
-  317 seccomp EINVAL "The agent's own calls would meet the filter: switch the program's sandbox off or install the filter \
-    before Geryon starts.";
   320 kexec_file_load EPERM "It would end the monitor as well: call it outside.";
   321 bpf EPERM "Maps and programs in the kernel are not replicated: load them outside.";
   323 userfaultfd ENOSYS "Faults are answered at times that the log does not see: switch the program's use of it off.";

@@ -203,6 +203,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     if parent.is_bound != 0 {
         new.cpus = parent.cpus;
     }
+    new.filter = parent.filter;
     new.is_named = parent.is_named;
     new.name = parent.name;
     new.clear_tid = if state.rdi & CLONE_CHILD_CLEARTID != 0 && !vforked {

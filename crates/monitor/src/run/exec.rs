@@ -67,9 +67,9 @@ impl Monitor {
         Ok(())
     }
 
-    /// A vfork's child in the leader has its own program now: its followers' children are over,
-    /// which lets their parents go on.
-    fn end_guests(&mut self, id: GroupId, leader: usize, slot: u64) {
+    /// A vfork's child in the leader has its own program now, or was killed by a signal of the program's: its followers'
+    /// children are over, which lets their parents go on.
+    pub(crate) fn end_guests(&mut self, id: GroupId, leader: usize, slot: u64) {
         for (pid, p) in &mut self.processes {
             if p.group == Some(id) && p.guest == Some(slot) && p.replica != leader {
                 p.group = None;

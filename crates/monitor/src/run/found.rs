@@ -44,6 +44,9 @@ impl Monitor {
             start,
         };
         installer.install(&segment, identity)?;
+        if let Some(filters) = self.processes.get_mut(&pid).and_then(|p| p.filters.take()) {
+            installer.put_filters(&filters)?;
+        }
         let mut areas = Areas::default();
         let space = AddressSpace::open(pid)?;
         let glibc = space

@@ -4,6 +4,7 @@
 use crate::code::{self, Target};
 use crate::layout;
 use crate::maps::AddressSpace;
+use crate::setup::filters::Filters;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
 use geryon_abi::layout::{MAX_THREADS, rpc};
@@ -72,6 +73,13 @@ impl Monitor {
             }
             rpc::EXEC => {
                 self.guest_leaves(pid, regs.rdi as u32 as Pid);
+                0
+            }
+            rpc::FILTERS => {
+                let filters = Filters::read(self.memory(pid)?, regs.rdi)?;
+                if let Some(p) = self.processes.get_mut(&pid) {
+                    p.filters = Some(filters);
+                }
                 0
             }
             rpc::INHERIT => {

@@ -2,6 +2,7 @@
 
 use super::GroupId;
 use crate::options::Outcome;
+use crate::setup::filters::Filters;
 use geryon_tracee::{Pid, RemoteMemory, Siginfo};
 
 /// How a process ended.
@@ -58,6 +59,8 @@ pub struct Process {
     pub told: bool,
     /// A thread of it was found at its end, killed.
     pub dying: bool,
+    /// Seccomp filters of the program that the thread has which was about to have another one.
+    pub filters: Option<Filters>,
 }
 
 impl Process {
@@ -80,6 +83,7 @@ impl Process {
             child_signal: false,
             told: false,
             dying: false,
+            filters: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Takeover;
 use crate::jobs::{NONE, is_there, session_of};
-use crate::state::{Group, GroupId, Monitor};
+use crate::state::{Group, GroupId, Monitor, Process};
 use crate::whom::group_of;
 use geryon_tracee::Pid;
 
@@ -97,8 +97,14 @@ impl Monitor {
         let actual = noted.or_else(made).unwrap_or(shown);
         let is_in = |p: &Pid| group_of(*p) == actual;
         let leads = |g: &Group| g.in_group_of().is_some_and(|p| is_in(&p));
+        // (Who has not said yet who it is is in none of the program's processes.)
+        let leads_soon = |(pid, p): (&Pid, &Process)| {
+            let maker = p.parent.filter(|_| p.group.is_none());
+            maker.is_some_and(|(id, replica)| self.leads(id, replica)) && is_in(pid)
+        };
+        let is_there = self.groups.values().any(leads) || self.processes.iter().any(leads_soon);
         let mut ours = self.processes.keys().chain(&self.deposed);
-        match !self.groups.values().any(leads) && ours.any(is_in) {
+        match !is_there && ours.any(is_in) {
             true => NONE,
             false => actual,
         }

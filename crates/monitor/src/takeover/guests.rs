@@ -135,9 +135,10 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
-        if g.leader != p.replica {
+        let replica = p.replica;
+        if g.leader != replica {
             if let End::Exited(_) = end {
-                g.guest_ends.insert((p.replica, slot), (p.shown, end));
+                g.guest_ends.insert((replica, slot), (p.shown, end));
             }
         } else if end != End::Killed(libc::SIGKILL) || p.doomed {
             p.told = true;
@@ -145,11 +146,15 @@ impl Monitor {
                 shown: p.shown_as(pid),
                 parent: g.name.shown,
             };
-            let before = g.guest_told.insert(slot, (p.replica, name.shown));
+            let before = g.guest_told.insert(slot, (replica, name.shown));
             // The former leader's has ended before that one was lost: the program's child is the same.
-            let is_news = before.is_none_or(|(by, shown)| by == p.replica || shown != name.shown);
+            let is_news = before.is_none_or(|(by, shown)| by == replica || shown != name.shown);
             if is_news {
                 self.child_ended(name, end);
+            }
+            if let End::Killed(_) = end {
+                // Nothing of that comes by the log to those that follow, whose parents stand still until they are gone.
+                self.end_guests(id, replica, slot);
             }
         }
     }
