@@ -85,7 +85,15 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
         return;
     }
     match table::row(number) {
-        Some(row) => dispatch(frame, row),
+        // (Calls that change mappings are refused there.)
+        Some(row) if is_ordered(number) => dispatch(frame, row),
+        Some(row) => {
+            let given = crate::nowhere::hide(frame, row);
+            dispatch(frame, row);
+            if let Some(given) = given {
+                crate::nowhere::show(frame, given);
+            }
+        }
         None => {
             /// Beyond this no kernel will have calls for a long time: not worth a message.
             const PLAUSIBLE: u64 = 1 << 20;
@@ -96,6 +104,14 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
         }
     }
     frame.pad = frame.rflags();
+}
+
+/// Is the call about the layout of memory?
+const fn is_ordered(number: u64) -> bool {
+    matches!(
+        number,
+        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP | nr::SHMAT | nr::SHMDT
+    )
 }
 
 /// Is nothing outside this replica changed by this call? (A thread may be cancelled where it waits.)
@@ -160,7 +176,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
                 crate::files::follow_root();
             }
         }
-        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP | nr::SHMAT | nr::SHMDT => {
+        number if is_ordered(number) => {
             memory::ordered(frame, row);
             if private().kin.get() == kin::IS_TO_JOIN {
                 thread::kin::join(block());

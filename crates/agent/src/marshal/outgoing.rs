@@ -2,7 +2,7 @@
 
 use super::transfer::Transfer;
 use super::{EPOLL_EVENT, IOVEC_MAX, fdset_bytes};
-use crate::access::{word32, word64, written_beyond};
+use crate::access::{LARGEST, is_writable_behind, word32, word64, written_beyond};
 use geryon_abi::row::{FLOCK_BYTES, Kind, Len, Row, SIGINFO_BYTES};
 use geryon_abi::table::kind_of;
 
@@ -205,24 +205,60 @@ fn room(row: &Row, len: Len, args: &[u64; 6], before: &Before) -> u64 {
 }
 
 fn iovec<T: Transfer>(t: &mut T, p: u64, count: u64, mut left: u64) {
+    let faulted = left == u64::MAX;
+    if !faulted && left < room_of(p, count) {
+        let beyond = if T::LOOKS {
+            written_behind(p, count, left)
+        } else {
+            0
+        };
+        left += t.number(beyond).min(LARGEST);
+    }
     for k in 0..count.min(IOVEC_MAX) {
         let (Some(base), Some(len)) = (word64(p + 16 * k), word64(p + 16 * k + 8)) else {
             return;
         };
         let n = len.min(left);
-        if n > 0 && left == u64::MAX {
+        if n > 0 && faulted {
             whole(t, base, len);
             continue;
         }
         if n > 0 {
-            let beyond = if T::LOOKS && n < len {
-                written_beyond(base, n, len)
-            } else {
-                0
-            };
-            plain(t, base, n + beyond, len);
+            plain(t, base, n, len);
         }
         left -= n;
+    }
+}
+
+/// How much room there is.
+fn room_of(p: u64, count: u64) -> u64 {
+    let mut room = 0u64;
+    each_behind(p, count, 0, |_, n, len| room = room.saturating_add(len - n));
+    room
+}
+
+/// A call has put `done` bytes there, and says so. How many bytes behind them may it have written, too? Some where it
+/// came to memory that it could not write, as in [`written_beyond`].
+fn written_behind(p: u64, count: u64, done: u64) -> u64 {
+    let (mut is_writable, mut room) = (true, 0u64);
+    each_behind(p, count, done, |base, n, len| {
+        is_writable = is_writable && is_writable_behind(base, n, len);
+        room = room.saturating_add(len - n);
+    });
+    if is_writable { 0 } else { room.min(LARGEST) }
+}
+
+/// Call `each` with the buffers that so many bytes do not fill: address, how many of these are in it, its length.
+fn each_behind(p: u64, count: u64, mut done: u64, mut each: impl FnMut(u64, u64, u64)) {
+    for k in 0..count.min(IOVEC_MAX) {
+        let (Some(base), Some(len)) = (word64(p + 16 * k), word64(p + 16 * k + 8)) else {
+            return;
+        };
+        let n = len.min(done);
+        done -= n;
+        if n < len {
+            each(base, n, len);
+        }
     }
 }
 
