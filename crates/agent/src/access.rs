@@ -9,7 +9,7 @@ use geryon_abi::layout::MAX_THREADS;
 
 const PAGE: u64 = 4096;
 /// Above this no program has memory.
-const END: u64 = 0x7fff_ffff_f000;
+pub const END: u64 = 0x7fff_ffff_f000;
 
 /// The word at an address, if it is there.
 #[inline(always)]

@@ -3,11 +3,12 @@
 use super::transfer::Transfer;
 use super::{EPOLL_EVENT, IOVEC_MAX, fdset_bytes};
 use crate::access::{LARGEST, is_writable_behind, word32, word64, written_beyond};
-use geryon_abi::row::{FLOCK_BYTES, Kind, Len, Row, SIGINFO_BYTES};
+use geryon_abi::row::{Arg, FLOCK_BYTES, Kind, Len, Row, SIGINFO_BYTES};
 use geryon_abi::table::kind_of;
 
 /// Bytes of the longest address of a socket.
 const NAME_MAX: u32 = 128;
+const E2BIG: i64 = -7;
 const EFAULT: i64 = -14;
 const EINVAL: i64 = -22;
 
@@ -57,7 +58,12 @@ pub(super) fn walk<T: Transfer>(
     before: &Before,
 ) {
     let good = result >= 0;
-    let faulted = result == EFAULT;
+    // (A peer's address of a negative length is found when a packet has been written.)
+    let has_name = |row: &Row| {
+        let is_name = |a: &Arg| matches!(a.kind, Kind::SockaddrOut(_));
+        row.args.iter().any(is_name)
+    };
+    let faulted = result == EFAULT || (result == EINVAL && has_name(row));
     for i in 0..row.args.len() {
         let p = args[i];
         if p == 0 {
@@ -92,6 +98,8 @@ pub(super) fn walk<T: Transfer>(
                 let bytes = fdset_bytes(args[n as usize]);
                 plain(t, p, bytes, bytes);
             }
+            // The size that the kernel knows, where it does not know the program's.
+            Kind::In(Len::Word(_)) if result == E2BIG => plain(t, p, 4, 4),
             // The version that the kernel knows, where it does not know the program's.
             Kind::CapHeader if result == EINVAL || (good && args[1] == 0) => plain(t, p, 4, 4),
             Kind::SockaddrOut(n) if good => {
@@ -114,6 +122,12 @@ pub(super) fn walk<T: Transfer>(
             Kind::MmsghdrOut(n) if good || faulted => {
                 let vlen = args[n as usize] as u32 as u64;
                 let count = if good { vlen.min(result as u64) } else { vlen };
+                // (The kernel knows a name's length, and that of its control data, for each.)
+                let room = Before {
+                    name: NAME_MAX,
+                    control: 1 << 16,
+                    ..*before
+                };
                 for k in 0..count.min(IOVEC_MAX) {
                     // The kernel has written msg_len of the first `result` entries.
                     let n = if good {
@@ -121,14 +135,17 @@ pub(super) fn walk<T: Transfer>(
                     } else {
                         u64::MAX
                     };
-                    let b = Before {
-                        name: NAME_MAX,
-                        control: 1 << 16,
-                        ..*before
-                    };
                     let n = t.number(n);
-                    message(t, p + 64 * k, n, &b);
+                    message(t, p + 64 * k, n, &room);
                     plain(t, p + 64 * k + 56, 4, 4);
+                }
+                // One more may have been taken, and come to memory that cannot be written.
+                if good && count < vlen.min(IOVEC_MAX) {
+                    let next = p + 64 * count;
+                    let is_torn = T::LOOKS && !is_all_writable(next);
+                    if t.number(is_torn as u64) != 0 {
+                        message(t, next, u64::MAX, &room);
+                    }
                 }
             }
             Kind::MmsghdrIn(n) if good => {
@@ -246,6 +263,17 @@ fn written_behind(p: u64, count: u64, done: u64) -> u64 {
         room = room.saturating_add(len - n);
     });
     if is_writable { 0 } else { room.min(LARGEST) }
+}
+
+/// Can all be written that a message's header names, and the header?
+fn is_all_writable(header: u64) -> bool {
+    let at = |n: u64| word64(header + n).unwrap_or(0);
+    let (name, iov, count, control) = (at(0), at(16), at(24), at(32));
+    let writable = |p: u64, len: u64| p == 0 || is_writable_behind(p, 0, len);
+    writable(header, 64)
+        && writable(name, word_at(header + 8).min(NAME_MAX).into())
+        && writable(control, at(40))
+        && written_behind(iov, count, 0) == 0
 }
 
 /// Call `each` with the buffers that so many bytes do not fill: address, how many of these are in it, its length.
