@@ -25,6 +25,13 @@ static const struct {
 } areas[] = {
     {"transfer", transfer_actions, 30},
     {"file", file_actions, 20},
+    {"path", path_actions, 15},
+    {"wait", wait_actions, 12},
+    {"getter", getter_actions, 10},
+    {"socket", socket_actions, 20},
+    {"signal", signal_actions, 12},
+    {"timer", timer_actions, 4},
+    {"memory", memory_actions, 12},
 };
 enum { AREAS = sizeof areas / sizeof *areas };
 
@@ -74,6 +81,8 @@ void one_step(unsigned step) {
   me->step = step;
   me->random = mixed(me->seed, step);
   chosen()->act();
+  if (!me->is_thread)
+    print_signals();
   if (at_once && !me->is_thread)
     flush();
 }
@@ -109,11 +118,11 @@ static void in_folder(unsigned first, unsigned last) {
   into("1"), into("2"), into("3"), into("4");
   int top = open(".", O_RDONLY | O_DIRECTORY);
   CHECK(top >= 0 && dup3(top, TOP_FD, O_CLOEXEC) == TOP_FD && close(top) == 0);
-  // What descriptors 0 to 2 are is not the same in each run.
+  // What is open already, and what descriptors 0 to 2 are, is not the same in each run.
   int null = open("/dev/null", O_RDWR);
   CHECK(null >= 0 && dup2(null, NULL_FD) == NULL_FD && close(null) == 0);
   if (fcntl(OUT_FD, F_GETFD) < 0)
-    CHECK(dup2(1, OUT_FD) == OUT_FD && dup2(2, ERR_FD) == ERR_FD);
+    CHECK(syscall(SYS_close_range, FIRST_FD, NULL_FD - 1, 0) == 0 && dup2(1, OUT_FD) == OUT_FD && dup2(2, ERR_FD) == ERR_FD);
   for (int i = 0; i < 3; i++)
     CHECK(dup2(NULL_FD, i) == i);
   struct rlimit size = {1 << 20, RLIM_INFINITY};

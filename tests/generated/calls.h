@@ -18,7 +18,7 @@
 enum {
   PAGE = 4096,
   PAGES = 20,        // of the arena
-  REGION_PAGES = 64, // for the calls about memory
+  REGION_PAGES = 24, // for the calls about memory
   FIRST_FD = 3,
   FDS = 26,      // the program's own descriptors, from FIRST_FD on
   NULL_FD = 200, // /dev/null: what varies from run to run goes there, for the replicas to be compared
@@ -33,7 +33,8 @@ struct context {
   uint64_t seed;    // all steps' are made from it
   char *arena;      // PAGES pages of different kinds
   char *scratch;    // a page for structures that name others
-  char *names;      // a page for paths
+  char *names;      // two pages for paths
+  char *loose;      // a page that is not looked at, for times and ids
   char *region;     // REGION_PAGES addresses for mappings
   int first_fd;     // its descriptors
   int fds;
@@ -78,6 +79,7 @@ void *at(void);         // somewhere in memory, or nowhere
 void *at_nested(void);  // the same, for a pointer that lies in memory itself
 void *good(void);       // where 4 KiB can be read and written
 void *nowhere(void);    // where nothing is, of all kinds
+void *nowhere_nested(void);
 uint64_t len(void);     // any length
 uint64_t small(void);   // most often a small one
 uint64_t offset(void);  // in a file
@@ -126,4 +128,5 @@ extern unsigned asked_steps;
 // signals.c: what handlers have seen is printed behind each step
 void print_signals(void);
 void reset_signals(void);
+int faults(char *p, int writes, int *code); // timers.c: which signal an access gives
 #endif

@@ -105,9 +105,10 @@ static void do_fcntl(void) {
 static void do_lock(void) {
   struct flock l = {.l_type = PICK(short, F_RDLCK, F_WRLCK, F_UNLCK, 7), .l_whence = PICK(short, 0, 1, 2, 5)};
   l.l_start = one_in(6) ? -1 : (long)below(100), l.l_len = one_in(6) ? -5 : (long)below(100), l.l_pid = one_in(8);
-  memset(me->scratch, 0, 64);
-  memcpy(me->scratch, &l, sizeof l);
-  CALL(fcntl, own_fd(), PICK(int, F_SETLK, F_GETLK, F_SETLKW, F_OFD_GETLK), one_in(5) ? at() : me->scratch);
+  memcpy(me->loose, &l, sizeof l);
+  CALL(fcntl, own_fd(), PICK(int, F_SETLK, F_GETLK, F_SETLKW, F_OFD_GETLK), one_in(5) ? nowhere() : me->loose);
+  memcpy(&l, me->loose, sizeof l);
+  print("  type %d, %ld bytes from %ld on\n", l.l_type, (long)l.l_len, (long)l.l_start);
 }
 static void do_flock(void) { CALL(flock, own_fd(), LOCK_NB | PICK(int, LOCK_SH, LOCK_EX, LOCK_UN, 0, 16)); }
 static void do_fstat(void) {

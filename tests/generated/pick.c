@@ -77,6 +77,7 @@ void make_context(struct context *c, int index) {
   c->arena = fixed(base, PAGES);
   c->scratch = fixed(base + 0x1000000, 1);
   c->names = fixed(base + 0x2000000, 2);
+  c->loose = fixed(base + 0x2800000, 1);
   c->region = (char *)base + 0x3000000;
   c->room = 1 << 16;
   c->text = malloc(c->room);
@@ -103,7 +104,7 @@ int fd(void) {
 
 // What is nowhere natively; in `nowhere` also where Geryon lies, where nothing is, neither. (Not in what points
 // to further memory: there the kernel finds what is Geryon's.)
-static void *nowhere_else(void) {
+void *nowhere_nested(void) {
   char *edges[] = {me->arena + 8 * PAGE, me->arena + 5 * PAGE + 100, me->arena + PAGES * PAGE};
   if (one_in(4))
     return edges[below(3)];
@@ -114,13 +115,13 @@ void *nowhere(void) {
   if (one_in(4))
     return (void *)PICK(uintptr_t, 0x2fe500000000, 0x2fe500001000, 0x2fe510000000, 0x2fe520000000, 0x2fe52000f000, 0x2fe580000000,
                         0x2fe580001000, 0x2fe4fffffff8);
-  return nowhere_else();
+  return nowhere_nested();
 }
 
 static void *somewhere(int nested) {
   switch (below(12)) {
   case 0:
-    return one_in(3) ? NULL : nested ? nowhere_else() : nowhere();
+    return one_in(3) ? NULL : nested ? nowhere_nested() : nowhere();
   case 1:
   case 2:
   case 3:

@@ -44,8 +44,8 @@ static void print_argument(unsigned long v) {
     const char *name;
     char *from;
     int pages;
-  } parts[] = {{"arena", me->arena, PAGES}, {"scratch", me->scratch, 1}, {"region", me->region, REGION_PAGES}};
-  for (int i = 0; i < 3; i++)
+  } parts[] = {{"arena", me->arena, PAGES}, {"scratch", me->scratch, 1}, {"region", me->region, REGION_PAGES}, {"loose", me->loose, 1}};
+  for (int i = 0; i < 4; i++)
     if (v >= (unsigned long)parts[i].from && v < (unsigned long)parts[i].from + (parts[i].pages + 1) * PAGE) {
       print("%s+%#lx", parts[i].name, v - (unsigned long)parts[i].from);
       return;

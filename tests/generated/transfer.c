@@ -56,7 +56,8 @@ static void do_vmsplice(void) {
   struct iovec *v = (struct iovec *)me->scratch;
   *v = (struct iovec){one_in(4) ? (void *)8 : me->arena + 2 * PAGE + below(100), small() % 6000};
   int p[2];
-  CHECK(pipe2(p, O_NONBLOCK) == 0);
+  if (pipe2(p, O_NONBLOCK) != 0)
+    return;
   CALL(vmsplice, p[1], one_in(8) ? nowhere() : v, one_in(8) ? PICK(long, 0, -1, 1025) : 1, 2 | FLAGS(1, 4, 8));
   CALL(read, p[0], at(), small());
   close(p[0]), close(p[1]);
