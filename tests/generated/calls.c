@@ -31,6 +31,8 @@ static const struct {
     {"socket", socket_actions, 20},
     {"signal", signal_actions, 12},
     {"timer", timer_actions, 4},
+    {"process", process_actions, 3},
+    {"thread", thread_actions, 1},
     {"memory", memory_actions, 12},
 };
 enum { AREAS = sizeof areas / sizeof *areas };
@@ -45,11 +47,13 @@ static const struct action *chosen(void) {
     int area = 0;
     while (n >= areas[area].weight)
       n -= areas[area++].weight;
-    if (asked != NULL && strstr(asked, areas[area].name) == NULL)
+    if (asked != NULL && !me->is_thread && strstr(asked, areas[area].name) == NULL)
       continue;
     const struct action *a;
     for (weights = 0, a = areas[area].actions; a->name != NULL; a++)
       weights += a->weight;
+    if (weights == 0)
+      continue;
     n = below(weights);
     for (a = areas[area].actions; n >= a->weight; a++)
       n -= a->weight;
@@ -114,6 +118,7 @@ static void begin_with(void) {
 
 // Runs the program's steps in a folder of its own; what it leaves there its parent removes.
 static void in_folder(unsigned first, unsigned last) {
+  umask(022);
   // (Some names lead upwards.)
   into("1"), into("2"), into("3"), into("4");
   int top = open(".", O_RDONLY | O_DIRECTORY);
@@ -121,16 +126,20 @@ static void in_folder(unsigned first, unsigned last) {
   // What is open already, and what descriptors 0 to 2 are, is not the same in each run.
   int null = open("/dev/null", O_RDWR);
   CHECK(null >= 0 && dup2(null, NULL_FD) == NULL_FD && close(null) == 0);
-  if (fcntl(OUT_FD, F_GETFD) < 0)
-    CHECK(syscall(SYS_close_range, FIRST_FD, NULL_FD - 1, 0) == 0 && dup2(1, OUT_FD) == OUT_FD && dup2(2, ERR_FD) == ERR_FD);
+  if (first_context.depth == 0)
+    CHECK(dup2(1, OUT_FD) == OUT_FD && dup2(2, ERR_FD) == ERR_FD);
   for (int i = 0; i < 3; i++)
     CHECK(dup2(NULL_FD, i) == i);
   struct rlimit size = {1 << 20, RLIM_INFINITY};
   CHECK(setrlimit(RLIMIT_FSIZE, &size) == 0);
   signal(SIGPIPE, SIG_IGN), signal(SIGXFSZ, SIG_IGN);
-  umask(022);
-  // (They lie in memory that is printed, or are.)
-  make_context(&first_context, 0);
+  me = &first_context;
+  make_context(me, 0);
+  if (me->depth > 0) // (What was not to be closed.)
+    for (int i = FIRST_FD; i < FIRST_FD + FDS; i++)
+      if (fcntl(i, F_GETFD) >= 0)
+        print("  open: %d\n", i);
+  CHECK(syscall(SYS_close_range, FIRST_FD, NULL_FD - 1, 0) == 0);
   begin_with();
   first_context.first_fd = FIRST_FD;
   first_context.fds = FDS;
@@ -146,6 +155,7 @@ int main(int argc, char **argv) {
   }
   program = realpath(argv[0], NULL);
   at_once = getenv("CALLS_NOW") != NULL;
+  first_context.depth = getenv("CALLS_DEPTH") != NULL ? atoi(getenv("CALLS_DEPTH")) : 0;
   first_context.seed = mixed(strtoull(argv[1], NULL, 0), 77);
   asked_steps = strtoul(argv[2], NULL, 0);
   unsigned first = argc > 3 ? strtoul(argv[3], NULL, 0) : 0;
