@@ -59,7 +59,8 @@ static void a_wait_ends(void) {
     r = clock_nanosleep(CLOCK_MONOTONIC, 0, &long_time, NULL) == EINTR ? -1 : 0, errno = EINTR;
     break;
   default:
-    sigemptyset(&alarm_only);
+    // (No other one may end it: it may be there before this one rings.)
+    sigfillset(&alarm_only), sigdelset(&alarm_only, SIGALRM);
     r = sigsuspend(&alarm_only);
   }
   int error = errno;
