@@ -9,23 +9,29 @@
 enum { KINDS = 65 };
 // (In handlers, which may run anywhere.)
 static struct seen {
-  int count, code, value, on_stack;
+  int count, code, value, on_stack; // (sums)
 } seen[KINDS];
 static char stack[64 << 10];
 
 static void on_signal(int n, siginfo_t *info, void *context) {
   (void)context;
   char here;
+  // (Handlers of signals that are let in together run one inside the other in Linux, the last one first, and one behind
+  // the other in Geryon: which of them was the last is not looked at.)
   seen[n].count++;
-  seen[n].code = info->si_code;
-  seen[n].value = info->si_code == SI_QUEUE ? info->si_value.sival_int : 0;
-  seen[n].on_stack = &here >= stack && &here < stack + sizeof stack;
+  seen[n].code += info->si_code;
+  seen[n].value += info->si_code == SI_QUEUE ? info->si_value.sival_int : 0;
+  seen[n].on_stack += &here >= stack && &here < stack + sizeof stack;
 }
 
 void print_signals(void) {
+  int all = 0;
+  for (int n = 1; n < KINDS; n++)
+    all += seen[n].count;
   for (int n = 1; n < KINDS; n++)
     if (seen[n].count != 0) {
-      print("  signal %d: %d, code %d, value %d%s\n", n, seen[n].count, seen[n].code, seen[n].value, seen[n].on_stack ? ", own stack" : "");
+      print("  signal %d: %d, code %d, value %d%s\n", n, seen[n].count, seen[n].code, seen[n].value,
+            all == 1 && seen[n].on_stack ? ", own stack" : "");
       memset(&seen[n], 0, sizeof seen[n]);
     }
 }
