@@ -107,9 +107,9 @@ static void do_exec(void) {
   flush();
   char seed[24], depth[24], folder[16];
   snprintf(seed, sizeof seed, "%lu", below(1000000));
-  snprintf(depth, sizeof depth, "CALLS_DEPTH=%d", me->depth + 1);
+  snprintf(depth, sizeof depth, "%d", me->depth + 1);
   snprintf(folder, sizeof folder, "x%d.%u", me->depth, me->step);
-  const char *argv[] = {program, seed, PICK(const char *, "0", "3", "20"), NULL}, *envp[] = {depth, "TZ=UTC0", NULL};
+  const char *argv[] = {program, seed, PICK(const char *, "0", "3", "20"), NULL};
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
@@ -117,7 +117,8 @@ static void do_exec(void) {
     if (fchdir(TOP_FD) != 0 || mkdir(folder, 0700) != 0 || chdir(folder) != 0)
       _exit(98);
     reset_signals();
-    execve(program, (char **)argv, (char **)envp);
+    setenv("CALLS_DEPTH", depth, 1);
+    execve(program, (char **)argv, environ);
     _exit(97);
   }
   print("%u exec %s %s\n", me->step, seed, argv[2]);
