@@ -460,3 +460,13 @@ crate::command::in_both_orders! {
     an_eager_copy_shares_nothing_that_can_be_written,
     the_last_line_and_the_last_event_say_the_same,
 }
+
+#[test]
+fn a_thread_may_have_any_name() {
+    let guest = built("proc_odd_name");
+    let flags = ["-n", "3", "--order", "serial", "--sabotage", "1:extra:4"];
+    let run = Run::of(&flags, &[&guest.to_string_lossy()]);
+    let outcome = run.with(|_| {});
+    says(&outcome, 0, &["replica 2 sleeps where the others went on"]);
+    assert_eq!(run.told("replaced").len(), 1, "{}", stderr(&outcome));
+}

@@ -106,7 +106,7 @@ pub fn runs() -> Result<Vec<Run>> {
 
 /// A number in /proc/PID/status.
 fn field(pid: i32, name: &str) -> Option<i32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let text = geryon_tracee::text(format!("/proc/{pid}/status")).ok()?;
     text.lines()
         .find_map(|l| l.strip_prefix(name)?.trim().parse().ok())
 }
@@ -128,7 +128,7 @@ fn command_of(pid: i32) -> Option<Vec<String>> {
 
 /// Seconds since the process was made.
 fn age(pid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let text = geryon_tracee::text(format!("/proc/{pid}/stat")).ok()?;
     // (The name may hold anything; behind it comes the third field.)
     let ticks: u64 = text
         .rsplit_once(')')?
@@ -160,12 +160,12 @@ fn process(pid: i32) -> Option<Process> {
     if private(offset_of!(Private, version))? != ABI_VERSION {
         return None;
     }
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let maps = geryon_tracee::text(format!("/proc/{pid}/maps")).ok()?;
     let segment = format!("{SEGMENT_BASE:x}-");
     let log = maps.lines().find(|l| l.starts_with(&segment))?;
     Some(Process {
         pid,
-        name: fs::read_to_string(format!("/proc/{pid}/comm"))
+        name: geryon_tracee::text(format!("/proc/{pid}/comm"))
             .ok()?
             .trim_end()
             .to_owned(),

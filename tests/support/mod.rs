@@ -106,10 +106,12 @@ pub struct Outcome {
 }
 
 /// A test has threads sleep at records, which is no fault.
+#[allow(dead_code)] // guests are delayed
 const DELAYED: &str = "geryon: fault point record-delayed";
 
 impl Outcome {
     /// The lines on stderr that Geryon itself wrote, but for those about delays.
+    #[allow(dead_code)] // the generated programs have none of their own
     pub fn geryon_lines(&self) -> Vec<String> {
         String::from_utf8_lossy(&self.stderr)
             .lines()
@@ -443,6 +445,7 @@ impl Verdicts {
 }
 
 /// The first difference of two outputs, in words.
+#[allow(dead_code)] // generated programs are compared by lines
 pub fn difference(name: &str, expected: &[u8], got: &[u8]) -> Option<String> {
     if expected == got {
         return None;

@@ -13,9 +13,13 @@
 //! | `LIMIT_S=n` | what counts as a hang |
 //! | `LARGE_MIB=n` | memory of the large program whose replicas are killed (64) |
 //! | `KILL_LOOP_S=n` | seconds for which replicas are killed by chance (6; 600 by hand) |
-//! | `SEED=n` | which passings of the fault points fail besides the first ones |
+//! | `SEED=n` | which passings of the fault points fail besides the first ones; of the generated programs, this one only |
+//! | `SEEDS=a..b` | these generated programs, both ends included |
+//! | `SECONDS=n` | how long new ones are begun (110 if it is not said which) |
+//! | `STEPS=n` | how many calls each of them makes |
 //! | `GERYON_BIN=path` | another binary than the one cargo just built |
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 fn number(name: &str) -> Option<u32> {
@@ -36,6 +40,7 @@ pub fn geryon() -> String {
 }
 
 /// Does this case's name pass the filter?
+#[allow(dead_code)] // generated programs have numbers
 pub fn selected(name: &str) -> bool {
     ["GUEST", "CASE"]
         .iter()
@@ -124,4 +129,30 @@ pub fn kill_loop_s() -> u64 {
 #[allow(dead_code)] // only the test of the fault points does
 pub fn seed() -> u64 {
     number("SEED").map_or(1, u64::from)
+}
+
+/// Which generated programs, if that is said.
+#[allow(dead_code)] // only their test has some
+pub fn seeds() -> Option<RangeInclusive<u64>> {
+    if let Some(seed) = number("SEED") {
+        let seed = u64::from(seed);
+        return Some(seed..=seed);
+    }
+    let text = std::env::var("SEEDS").ok()?;
+    let range = text
+        .split_once("..")
+        .and_then(|(a, b)| Some(a.parse().ok()?..=b.parse().ok()?));
+    Some(range.unwrap_or_else(|| panic!("SEEDS={text} is not first..last")))
+}
+
+/// How long new ones are begun.
+#[allow(dead_code)] // only their test does
+pub fn seconds() -> Option<u64> {
+    number("SECONDS").map(u64::from)
+}
+
+/// How many calls each of them makes.
+#[allow(dead_code)] // only their test has some
+pub fn steps() -> Option<u64> {
+    number("STEPS").map(u64::from)
 }

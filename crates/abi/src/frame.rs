@@ -51,6 +51,10 @@ impl Frame {
     pub fn args(&self) -> [u64; 6] {
         [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9]
     }
+    /// Other arguments.
+    pub fn set_args(&mut self, args: [u64; 6]) {
+        [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9] = args;
+    }
     /// The flags register as the kernel would show it in r11.
     pub fn rflags(&self) -> u64 {
         const SHOWN: u64 = 0xcd5;

@@ -455,8 +455,12 @@ pub struct Asked {
 /// `Block::intent` of a wait that is not logged: it may end for no reason, and be made again or not.
 pub const UNLOGGED: u64 = u64::MAX;
 
+/// Here nothing is ever mapped: what the kernel is told where the program names a place of Geryon's.
+pub const NOWHERE_BASE: u64 = LARGE_COPIES_BASE + LARGE_COPIES as u64 * LARGE_COPY_BYTES;
+/// Bytes of that.
+pub const NOWHERE_BYTES: u64 = 0x1000_0000;
 /// One past the last address that belongs to Geryon in a replica.
-pub const RESERVED_END: u64 = LARGE_COPIES_BASE + LARGE_COPIES as u64 * LARGE_COPY_BYTES;
+pub const RESERVED_END: u64 = NOWHERE_BASE + NOWHERE_BYTES;
 
 /// Does `[start, start + len)` touch what belongs to Geryon?
 pub const fn touches_reserved(start: u64, len: u64) -> bool {

@@ -9,7 +9,7 @@ use geryon_abi::layout::MAX_THREADS;
 
 const PAGE: u64 = 4096;
 /// Above this no program has memory.
-const END: u64 = 0x7fff_ffff_f000;
+pub const END: u64 = 0x7fff_ffff_f000;
 
 /// The word at an address, if it is there.
 #[inline(always)]
@@ -84,6 +84,9 @@ pub fn put_what_differs(address: u64, bytes: &[u8]) {
     }
 }
 
+/// No packet is larger.
+pub const LARGEST: u64 = 1 << 16;
+
 /// Changes whenever memory may have become one that cannot be written.
 static MAPPINGS: AtomicU64 = AtomicU64::new(1);
 
@@ -111,15 +114,34 @@ static KNOWN: [Known; MAX_THREADS] = [const {
 /// written, too? It has where it had more, and came to memory that it could not write: what it has copied of
 /// a packet, or of an entry of a directory, up to there is not counted.
 pub fn written_beyond(address: u64, done: u64, most: u64) -> u64 {
-    /// No packet is larger.
-    const LARGEST: u64 = 1 << 16;
     let behind = address.saturating_add(done);
     let end = address
         .saturating_add(most)
         .min(behind.saturating_add(LARGEST));
-    let first = behind.next_multiple_of(PAGE);
+    match first_unwritable(behind.next_multiple_of(PAGE), end) {
+        Some(there) => there - behind,
+        None => 0,
+    }
+}
+
+/// Behind the first `done` bytes of a buffer of `most`, which the kernel has just written: is all of it memory that can
+/// be written, as far as one call writes?
+pub fn is_writable_behind(address: u64, done: u64, most: u64) -> bool {
+    let behind = address.saturating_add(done);
+    let end = address
+        .saturating_add(most)
+        .min(behind.saturating_add(LARGEST));
+    let first = match done {
+        0 => behind & !(PAGE - 1),
+        _ => behind.next_multiple_of(PAGE),
+    };
+    first_unwritable(first, end).is_none()
+}
+
+/// Where memory that can be written ends, from the begin of a page on; None where all of it can be.
+fn first_unwritable(first: u64, end: u64) -> Option<u64> {
     if first >= end {
-        return 0;
+        return None;
     }
     let known = &KNOWN[block().slot as usize % MAX_THREADS];
     let mappings = MAPPINGS.load(Ordering::SeqCst);
@@ -127,16 +149,16 @@ pub fn written_beyond(address: u64, done: u64, most: u64) -> u64 {
         && (known.from.load(Ordering::Relaxed)..=known.to.load(Ordering::Relaxed)).contains(&first)
         && end <= known.to.load(Ordering::Relaxed)
     {
-        return 0;
+        return None;
     }
     let there = writable(first, end);
     if there < end {
-        return there - behind;
+        return Some(there);
     }
     known.from.store(first, Ordering::Relaxed);
     known.to.store(end, Ordering::Relaxed);
     known.mappings.store(mappings, Ordering::Relaxed);
-    0
+    None
 }
 
 /// Up to where memory can be written, from a page's begin on. What lies there stays as it is, whoever else

@@ -417,7 +417,6 @@ const MADE_ANEW: i64 = -513;
 /// Does this result say that the call, or what it was given, is none? It has done nothing then, and is
 /// made once more, with everything taken from memory again: what was wrong may have been a register of
 /// this replica. What comes of that counts, be it a signal's interruption.
-/// (A header of capabilities has been changed by the answer.)
 fn blames_its_caller(row: &Row, args: &[u64; 6], result: i64) -> bool {
     const EBADF: i64 = -9;
     const EFAULT: i64 = -14;
@@ -425,7 +424,16 @@ fn blames_its_caller(row: &Row, args: &[u64; 6], result: i64) -> bool {
     const ENOSYS: i64 = -38;
     const ENOTSOCK: i64 = -88;
     match result {
-        EBADF | EINVAL | ENOSYS | ENOTSOCK => row.args.iter().all(|a| a.kind != Kind::CapHeader),
+        // (A header of capabilities has been changed by the answer; where there is no room for a peer's address that
+        // is found when a packet, or a connection, has been taken. A timer that cannot be made has taken its id.)
+        EINVAL if row.nr as u64 == crate::enter::nr::TIMER_CREATE => false,
+        EINVAL => row.args.iter().all(|a| {
+            !matches!(
+                a.kind,
+                Kind::CapHeader | Kind::SockaddrOut(_) | Kind::MsghdrOut | Kind::MmsghdrOut(_)
+            )
+        }),
+        EBADF | ENOSYS | ENOTSOCK => true,
         // A packet, a signal, a child may have been taken, bytes sent, time slept, before the place for what is
         // told of that was found to be none.
         EFAULT => !marshal::comes_out(row, args),

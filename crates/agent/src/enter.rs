@@ -92,7 +92,15 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
         return;
     }
     match table::row(number) {
-        Some(row) => dispatch(frame, row),
+        // (Calls that change mappings are refused there; a hook gives a pthread function a time of ours.)
+        Some(row) if is_ordered(number) || number == nr::FUTEX => dispatch(frame, row),
+        Some(row) => {
+            let given = crate::nowhere::hide(frame, row);
+            dispatch(frame, row);
+            if let Some(given) = given {
+                crate::nowhere::show(frame, given);
+            }
+        }
         None => {
             /// Beyond this no kernel will have calls for a long time: not worth a message.
             const PLAUSIBLE: u64 = 1 << 20;
@@ -103,6 +111,14 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
         }
     }
     frame.pad = frame.rflags();
+}
+
+/// Is the call about the layout of memory?
+const fn is_ordered(number: u64) -> bool {
+    matches!(
+        number,
+        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP | nr::SHMAT | nr::SHMDT
+    )
 }
 
 /// Is nothing outside this replica changed by this call? (A thread may be cancelled where it waits.)
@@ -168,7 +184,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
                 crate::files::follow_root();
             }
         }
-        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP | nr::SHMAT | nr::SHMDT => {
+        number if is_ordered(number) => {
             memory::ordered(frame, row);
             if private().kin.get() == kin::IS_TO_JOIN {
                 thread::kin::join(block());

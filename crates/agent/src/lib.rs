@@ -30,6 +30,7 @@ mod look;
 pub mod marshal;
 mod mask;
 pub mod memory;
+mod nowhere;
 pub mod passage;
 pub mod proc_files;
 pub mod process;

@@ -2,6 +2,7 @@
 //! leader's addresses.
 
 mod still;
+mod undone;
 
 use crate::call;
 use crate::clock::MEMORY;
@@ -27,6 +28,8 @@ use geryon_abi::outcome;
 use geryon_abi::record::{detail_of, kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
 
+/// Above this no program has memory.
+const END: u64 = crate::access::END;
 const NR_MMAP: u64 = 9;
 const NR_BRK: u64 = 12;
 const NR_MREMAP: u64 = 25;
@@ -41,6 +44,10 @@ const MREMAP_MAYMOVE: u64 = 1;
 const MREMAP_FIXED: u64 = 2;
 /// Detail of a record: followers map an object of their own, which the word behind the result names.
 const OF_OBJECT: u8 = 1;
+/// It has failed, but first it has unmapped what was where it should have mapped something,
+const CLEARED: u8 = 2;
+/// or the end of what it should have made shorter.
+const CUT: u8 = 4;
 const EINVAL: i64 = -22;
 
 /// mmap, munmap, mremap, brk.
@@ -105,7 +112,8 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         real_in_flight(call::number_of(row), &given, true);
         noted(b)
     };
-    let detail = if object > 0 { OF_OBJECT } else { 0 };
+    let of_object = if object > 0 { OF_OBJECT } else { 0 };
+    let detail = of_object | undone::lead(nr, &args, result);
     let first = word(kind::MEMORY, detail, row.nr, tick);
     let start = *black_box(&b.pos);
     point!(MemoryUnlogged);
@@ -159,7 +167,8 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
         let (first, [result]) = expect(b, frame, kind::MEMORY, row.nr, digest, &args)?;
         let start = b.pos - 3;
         let mut object = 0;
-        if detail_of(first) == OF_OBJECT {
+        let detail = detail_of(first);
+        if detail & OF_OBJECT != 0 {
             let Some(named) = unseal(first, get(b), result) else {
                 diverged(why::DAMAGED, start, event::plain(first));
                 continue;
@@ -191,6 +200,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
                 );
             }
         }
+        undone::follow(nr, &args, detail);
         if uses_file(nr, &args) {
             b.publishing.store(1, Ordering::SeqCst);
             let done = &header().open.file_maps[private().replica.get() as usize];
@@ -213,6 +223,9 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
 
 /// Would the call take memory that belongs to Geryon?
 fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
+    // (What is beyond all memory the kernel refuses itself.)
+    let touches_reserved =
+        |start: u64, len: u64| touches_reserved(start, len) && start.saturating_add(len) <= END;
     match nr {
         NR_MMAP => a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && touches_reserved(a[0], a[1]),
         NR_MREMAP => {

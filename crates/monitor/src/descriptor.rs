@@ -30,7 +30,7 @@ pub(crate) fn flags_of(pid: Pid, fd: u64) -> Option<i32> {
 
 /// What the kernel says of a descriptor.
 fn said_of(pid: Pid, fd: u64, what: &str) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    let text = geryon_tracee::text(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix(what))?;
     Some(line.trim().to_owned())
 }

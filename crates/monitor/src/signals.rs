@@ -102,7 +102,7 @@ struct Dispositions {
 
 impl Dispositions {
     fn of(pid: Pid) -> Dispositions {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let text = geryon_tracee::text(format!("/proc/{pid}/status")).unwrap_or_default();
         let mask = |name: &str| {
             text.lines()
                 .find_map(|l| l.strip_prefix(name))

@@ -33,7 +33,7 @@ impl StandIns {
         if self.forbidden {
             return;
         }
-        let comm = std::fs::read_to_string(format!("/proc/{leader}/comm")).unwrap_or_default();
+        let comm = geryon_tracee::text(format!("/proc/{leader}/comm")).unwrap_or_default();
         match StandIn::new(shown, leader, comm.trim_end()) {
             Ok(new) => {
                 self.all.insert(shown, new);

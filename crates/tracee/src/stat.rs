@@ -13,8 +13,14 @@ fn fields(stat: &str) -> impl Iterator<Item = &str> {
     rest.split_whitespace()
 }
 
+/// What a file below /proc says. A name in it (a thread's, a file's) may be bytes of any kind.
+pub fn text(path: impl AsRef<std::path::Path>) -> std::io::Result<String> {
+    let bytes = std::fs::read(path)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 fn of(tid: Pid) -> String {
-    std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default()
+    text(format!("/proc/{tid}/stat")).unwrap_or_default()
 }
 
 /// The letter of a thread's state; None when it is gone.
@@ -35,7 +41,7 @@ pub fn cpu_ticks(pid: Pid) -> u64 {
 /// The same of one thread of a process.
 pub fn thread_ticks(pid: Pid, tid: Pid) -> u64 {
     // (What lies at /proc/TID is that of all threads, whichever of them is named.)
-    ticks(&std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default())
+    ticks(&text(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default())
 }
 
 fn ticks(text: &str) -> u64 {
@@ -59,14 +65,14 @@ pub fn memory_layout(pid: Pid) -> Option<[u64; 11]> {
 /// Processor time that a thread has used, to the nanosecond while it stands still; None where the kernel does
 /// not count it.
 pub fn processor_time(tid: Pid) -> Option<std::time::Duration> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    let text = text(format!("/proc/{tid}/schedstat")).ok()?;
     let ns = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some(std::time::Duration::from_nanos(ns))
 }
 
 /// How often a thread has gone to sleep; 0 when it is gone.
 pub fn sleeps(tid: Pid) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let text = text(format!("/proc/{tid}/status")).unwrap_or_default();
     let mut lines = text.lines();
     let count = lines.find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
     count.and_then(|c| c.trim().parse().ok()).unwrap_or(0)

@@ -24,7 +24,7 @@ pub fn strike(thread: Stopped, target: &Target) -> Result<Result<(), String>> {
         return Ok(Err("a bare run cannot be hit so".into()));
     }
     let proc = |file: &str| format!("/proc/{}/{file}", thread.0);
-    let maps = std::fs::read_to_string(proc("maps")).context("cannot read the mappings")?;
+    let maps = geryon_tracee::text(proc("maps")).context("cannot read the mappings")?;
     let exe = std::fs::read_link(proc("exe")).context("cannot read the program's name")?;
     let place = Maps::parse(&maps).place(target, &exe.to_string_lossy(), regs.rsp, &[]);
     let Some((address, bit)) = place else {

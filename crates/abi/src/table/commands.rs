@@ -68,7 +68,7 @@ commands! { pub(super) PRCTL:
   36 PR_SET_CHILD_SUBREAPER Local (Int32);
   37 PR_GET_CHILD_SUBREAPER Local (Out(Fixed(4)));
   38 PR_SET_NO_NEW_PRIVS Local (Int32);
-  39 PR_GET_NO_NEW_PRIVS Local (Unused);
+  39 PR_GET_NO_NEW_PRIVS Local (Unused) "Always 1: Geryon's filter needs it.";
   40 PR_GET_TID_ADDRESS Local (Out(Fixed(8)));
   41 PR_SET_THP_DISABLE Local (Int32);
   42 PR_GET_THP_DISABLE Local (Unused);

@@ -14,7 +14,7 @@ rows! { pub(super) TIME:
   159 adjtimex Output Full (buf: InOut(Fixed(208)));
   164 settimeofday Output Full (tv: In(Fixed(16)), tz: In(Fixed(8)));
   201 time Input Full (tloc: Out(Fixed(8)));
-  222 timer_create Input Partial (clockid: Int32, sevp: Sigevent, timerid: Out(Fixed(4)))
+  222 timer_create Input Partial (clockid: Int32, sevp: Sigevent, timerid: OutAlways(Fixed(4)))
     "The timer exists in the leader; one that takes over creates it again, under the same id. 253 at a time.";
   223 timer_settime Input Full (timerid: Int32, flags: Int32, new_value: In(Fixed(32)), old_value: Out(Fixed(32)))
     "One that takes over sets it for the time that is left (of processor time: by its own).";

@@ -292,14 +292,15 @@ fn source(row: &Row, args: &[u64; 6]) -> Option<(usize, Source)> {
 }
 
 impl Source {
-    /// The room that it wants. None where it is not there, or too much.
+    /// The room that it wants. None where it is not there, too much, or nothing: the kernel looks at the address of
+    /// nothing, too.
     fn bytes(self, at: u64) -> Option<u64> {
         const MOST: u64 = 0x7fff_f000;
         const MOST_BUFFERS: u64 = 1024;
         match self {
-            Source::Bytes(len) => (len <= MOST).then_some(len + PAGE),
+            Source::Bytes(len) => (1..=MOST).contains(&len).then_some(len + PAGE),
             Source::Vector(count) => {
-                if count > MOST_BUFFERS {
+                if count == 0 || count > MOST_BUFFERS {
                     return None;
                 }
                 let mut sum = count * IOVEC_BYTES;
@@ -330,6 +331,9 @@ impl Source {
                 for k in 0..count {
                     let entry = to + IOVEC_BYTES * k;
                     let (from, len) = (word64(entry)?, word64(entry + 8)?);
+                    if len == 0 {
+                        continue;
+                    }
                     let place = free.next_multiple_of(ALIGNED) + from % ALIGNED;
                     copy(from, place, len, end).then_some(())?;
                     set_word64(entry, place);

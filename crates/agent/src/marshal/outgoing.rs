@@ -2,12 +2,13 @@
 
 use super::transfer::Transfer;
 use super::{EPOLL_EVENT, IOVEC_MAX, fdset_bytes};
-use crate::access::{word32, word64, written_beyond};
-use geryon_abi::row::{FLOCK_BYTES, Kind, Len, Row, SIGINFO_BYTES};
+use crate::access::{LARGEST, is_writable_behind, word32, word64, written_beyond};
+use geryon_abi::row::{Arg, FLOCK_BYTES, Kind, Len, Row, SIGINFO_BYTES};
 use geryon_abi::table::kind_of;
 
 /// Bytes of the longest address of a socket.
 const NAME_MAX: u32 = 128;
+const E2BIG: i64 = -7;
 const EFAULT: i64 = -14;
 const EINVAL: i64 = -22;
 
@@ -57,7 +58,12 @@ pub(super) fn walk<T: Transfer>(
     before: &Before,
 ) {
     let good = result >= 0;
-    let faulted = result == EFAULT;
+    // (A peer's address of a negative length is found when a packet has been written.)
+    let has_name = |row: &Row| {
+        let is_name = |a: &Arg| matches!(a.kind, Kind::SockaddrOut(_));
+        row.args.iter().any(is_name)
+    };
+    let faulted = result == EFAULT || (result == EINVAL && has_name(row));
     for i in 0..row.args.len() {
         let p = args[i];
         if p == 0 {
@@ -92,6 +98,8 @@ pub(super) fn walk<T: Transfer>(
                 let bytes = fdset_bytes(args[n as usize]);
                 plain(t, p, bytes, bytes);
             }
+            // The size that the kernel knows, where it does not know the program's.
+            Kind::In(Len::Word(_)) if result == E2BIG => plain(t, p, 4, 4),
             // The version that the kernel knows, where it does not know the program's.
             Kind::CapHeader if result == EINVAL || (good && args[1] == 0) => plain(t, p, 4, 4),
             Kind::SockaddrOut(n) if good => {
@@ -114,6 +122,12 @@ pub(super) fn walk<T: Transfer>(
             Kind::MmsghdrOut(n) if good || faulted => {
                 let vlen = args[n as usize] as u32 as u64;
                 let count = if good { vlen.min(result as u64) } else { vlen };
+                // (The kernel knows a name's length, and that of its control data, for each.)
+                let room = Before {
+                    name: NAME_MAX,
+                    control: 1 << 16,
+                    ..*before
+                };
                 for k in 0..count.min(IOVEC_MAX) {
                     // The kernel has written msg_len of the first `result` entries.
                     let n = if good {
@@ -121,14 +135,17 @@ pub(super) fn walk<T: Transfer>(
                     } else {
                         u64::MAX
                     };
-                    let b = Before {
-                        name: NAME_MAX,
-                        control: 1 << 16,
-                        ..*before
-                    };
                     let n = t.number(n);
-                    message(t, p + 64 * k, n, &b);
+                    message(t, p + 64 * k, n, &room);
                     plain(t, p + 64 * k + 56, 4, 4);
+                }
+                // One more may have been taken, and come to memory that cannot be written.
+                if good && count < vlen.min(IOVEC_MAX) {
+                    let next = p + 64 * count;
+                    let is_torn = T::LOOKS && !is_all_writable(next);
+                    if t.number(is_torn as u64) != 0 {
+                        message(t, next, u64::MAX, &room);
+                    }
                 }
             }
             Kind::MmsghdrIn(n) if good => {
@@ -205,24 +222,71 @@ fn room(row: &Row, len: Len, args: &[u64; 6], before: &Before) -> u64 {
 }
 
 fn iovec<T: Transfer>(t: &mut T, p: u64, count: u64, mut left: u64) {
+    let faulted = left == u64::MAX;
+    if !faulted && left < room_of(p, count) {
+        let beyond = if T::LOOKS {
+            written_behind(p, count, left)
+        } else {
+            0
+        };
+        left += t.number(beyond).min(LARGEST);
+    }
     for k in 0..count.min(IOVEC_MAX) {
         let (Some(base), Some(len)) = (word64(p + 16 * k), word64(p + 16 * k + 8)) else {
             return;
         };
         let n = len.min(left);
-        if n > 0 && left == u64::MAX {
+        if n > 0 && faulted {
             whole(t, base, len);
             continue;
         }
         if n > 0 {
-            let beyond = if T::LOOKS && n < len {
-                written_beyond(base, n, len)
-            } else {
-                0
-            };
-            plain(t, base, n + beyond, len);
+            plain(t, base, n, len);
         }
         left -= n;
+    }
+}
+
+/// How much room there is.
+fn room_of(p: u64, count: u64) -> u64 {
+    let mut room = 0u64;
+    each_behind(p, count, 0, |_, n, len| room = room.saturating_add(len - n));
+    room
+}
+
+/// A call has put `done` bytes there, and says so. How many bytes behind them may it have written, too? Some where it
+/// came to memory that it could not write, as in [`written_beyond`].
+fn written_behind(p: u64, count: u64, done: u64) -> u64 {
+    let (mut is_writable, mut room) = (true, 0u64);
+    each_behind(p, count, done, |base, n, len| {
+        is_writable = is_writable && is_writable_behind(base, n, len);
+        room = room.saturating_add(len - n);
+    });
+    if is_writable { 0 } else { room.min(LARGEST) }
+}
+
+/// Can all be written that a message's header names, and the header?
+fn is_all_writable(header: u64) -> bool {
+    let at = |n: u64| word64(header + n).unwrap_or(0);
+    let (name, iov, count, control) = (at(0), at(16), at(24), at(32));
+    let writable = |p: u64, len: u64| p == 0 || is_writable_behind(p, 0, len);
+    writable(header, 64)
+        && writable(name, word_at(header + 8).min(NAME_MAX).into())
+        && writable(control, at(40))
+        && written_behind(iov, count, 0) == 0
+}
+
+/// Call `each` with the buffers that so many bytes do not fill: address, how many of these are in it, its length.
+fn each_behind(p: u64, count: u64, mut done: u64, mut each: impl FnMut(u64, u64, u64)) {
+    for k in 0..count.min(IOVEC_MAX) {
+        let (Some(base), Some(len)) = (word64(p + 16 * k), word64(p + 16 * k + 8)) else {
+            return;
+        };
+        let n = len.min(done);
+        done -= n;
+        if n < len {
+            each(base, n, len);
+        }
     }
 }
 

@@ -25,6 +25,8 @@ use geryon_abi::record::{kind, low_of, seal, unseal, word};
 /// How often who waits looks again without having been woken.
 const LOOK_NS: u64 = 50_000_000;
 
+/// Leader: so many processes wait for the turn and have not taken it for long when it was offered: they are stopped.
+static STOPPED: AtomicU32 = AtomicU32::new(0);
 /// Leader: 1 while this process has the turn.
 static HOLDS: AtomicU32 = AtomicU32::new(0);
 
@@ -95,15 +97,16 @@ pub fn acquire() -> Option<Record> {
     }
     k.waiting.fetch_add(1, Ordering::SeqCst);
     let mut loan = Loan::default();
+    let mut offered = None;
     let mut patience = Patience::long();
     announce(wait::KIN, k.turn.as_ptr() as u64, 0);
     loop {
         let now = k.turn.load(Ordering::SeqCst);
         let mine = k.owner.load(Ordering::SeqCst) == me;
-        let others = k.waiting.load(Ordering::SeqCst) > 1;
+        let others = k.waiting.load(Ordering::SeqCst).saturating_sub(1);
         let may = match now {
             FREE => true,
-            OFFERED => !mine || !others,
+            OFFERED => !mine || others <= STOPPED.load(Ordering::SeqCst),
             LENT => mine || loan.is_overdue(k.last.load(Ordering::SeqCst)),
             _ => false,
         };
@@ -115,9 +118,16 @@ pub fn acquire() -> Option<Record> {
             break;
         }
         if !may && patience.spend() {
-            loan.nap(LOOK_NS, |ns| {
+            let goes_on = loan.nap(LOOK_NS, |ns| {
                 sleep_at_most_shared(k.turn.as_ptr() as u64, now, ns)
             });
+            if !goes_on && now == OFFERED && mine {
+                let place = Some(k.last.load(Ordering::SeqCst));
+                if offered == place {
+                    STOPPED.store(others, Ordering::SeqCst);
+                }
+                offered = place;
+            }
         }
     }
     // (The monitor counts anew when another replica leads.)
@@ -131,6 +141,7 @@ pub fn acquire() -> Option<Record> {
     if before == me {
         return None;
     }
+    STOPPED.store(0, Ordering::SeqCst);
     let number = k.number.load(Ordering::SeqCst).wrapping_add(1);
     let last = k.last.load(Ordering::SeqCst);
     k.owner.store(me, Ordering::SeqCst);

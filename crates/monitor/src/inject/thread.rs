@@ -102,7 +102,7 @@ impl Monitor {
 
     fn strike_memory(&mut self, pid: Pid, target: &Target, regs: Regs) -> Struck {
         let proc = |file: &str| format!("/proc/{pid}/{file}");
-        let maps = std::fs::read_to_string(proc("maps")).context("cannot read the mappings")?;
+        let maps = geryon_tracee::text(proc("maps")).context("cannot read the mappings")?;
         let exe = std::fs::read_link(proc("exe")).context("cannot read the program's name")?;
         let memory = self.memory(pid)?;
         let sp = if touches_reserved(regs.rsp, 1) {

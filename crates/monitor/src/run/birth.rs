@@ -360,7 +360,7 @@ fn parent_group<'a>(
 
 /// The process that a thread belongs to.
 fn tgid_of(tid: Pid) -> Option<Pid> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let text = geryon_tracee::text(format!("/proc/{tid}/status")).ok()?;
     text.lines()
         .find_map(|l| l.strip_prefix("Tgid:"))?
         .trim()

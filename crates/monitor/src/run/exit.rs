@@ -77,7 +77,7 @@ impl Monitor {
     pub(crate) fn end_foundlings(&self) {
         let own = std::process::id().to_string();
         for pid in &self.early {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let status = geryon_tracee::text(format!("/proc/{pid}/status")).unwrap_or_default();
             let field = |name| status.lines().find_map(|l| l.strip_prefix(name));
             // A thread of a process that lives, whose own parent has ended, is none.
             let is_process = field("Tgid:").is_some_and(|t| t.trim() == pid.to_string());
@@ -145,7 +145,7 @@ impl Monitor {
             .groups
             .values()
             .filter_map(|g| {
-                let name = std::fs::read_to_string(format!("/proc/{}/comm", g.leader_pid()?));
+                let name = geryon_tracee::text(format!("/proc/{}/comm", g.leader_pid()?));
                 Some(format!("{} ({})", name.ok()?.trim_end(), g.name.shown))
             })
             .collect();

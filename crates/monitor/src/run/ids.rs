@@ -84,7 +84,7 @@ impl Monitor {
         let Some(former) = self.former(pid) else {
             return Ok(0);
         };
-        let status = std::fs::read_to_string(format!("/proc/{former}/status")).unwrap_or_default();
+        let status = geryon_tracee::text(format!("/proc/{former}/status")).unwrap_or_default();
         let umask = status
             .lines()
             .find_map(|l| l.strip_prefix("Umask:"))
@@ -249,7 +249,7 @@ fn watches_of(pid: Pid) -> Vec<[u64; 4]> {
     let instances = fds.filter(|fd| is(*fd, b"anon_inode:[eventpoll]"));
     let mut found = Vec::new();
     for instance in instances {
-        let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{instance}"));
+        let info = geryon_tracee::text(format!("/proc/{pid}/fdinfo/{instance}"));
         for [fd, events, data] in info.unwrap_or_default().lines().filter_map(watched) {
             if is(fd, b"anon_inode:[signalfd]") {
                 found.push([instance, fd, events, data]);
@@ -281,7 +281,7 @@ fn descriptors_of(pid: Pid) -> Vec<u64> {
         .filter_map(|e| {
             let e = e.ok()?;
             let fd: u64 = e.file_name().to_str()?.parse().ok()?;
-            let info = std::fs::read_to_string(e.path()).ok()?;
+            let info = geryon_tracee::text(e.path()).ok()?;
             let flags = info.lines().find_map(|l| l.strip_prefix("flags:"))?;
             let flags = i32::from_str_radix(flags.trim(), 8).ok()?;
             let closes = flags & libc::O_CLOEXEC != 0;

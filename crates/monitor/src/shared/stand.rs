@@ -85,7 +85,7 @@ fn switches_of_sleeper(pid: Pid, tid: Pid) -> Option<u64> {
 }
 
 fn state_and_switches(pid: Pid, tid: Pid) -> Option<(char, u64)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let text = geryon_tracee::text(format!("/proc/{pid}/task/{tid}/status")).ok()?;
     let field = |name| {
         text.lines()
             .find_map(|l| l.strip_prefix(name))

@@ -31,7 +31,7 @@ fn parse(text: &str) -> Option<Asleep> {
 }
 
 fn asleep(tid: Pid) -> Option<Asleep> {
-    parse(&std::fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?)
+    parse(&geryon_tracee::text(format!("/proc/{tid}/syscall")).ok()?)
 }
 
 impl Monitor {
