@@ -224,7 +224,7 @@ impl Monitor {
         self.lose_another(successor);
     }
 
-    /// The follower that has come farthest.
+    /// The follower that has come farthest, of those that lack nothing.
     fn successor(&mut self, former: usize) -> Option<usize> {
         let mut groups: Vec<_> = self
             .groups
@@ -236,11 +236,19 @@ impl Monitor {
         let first = groups.into_iter().map(|(_, g)| g).find(lives)?;
         let candidates: Vec<(usize, Pid)> = first.followers().collect();
         let alive = candidates.into_iter().filter(|(r, _)| !self.is_dropped(*r));
-        let progress = alive
-            .collect::<Vec<_>>()
+        let whole: Vec<(bool, usize, Pid)> =
+            alive.map(|(r, p)| (!self.lacks_child(r), r, p)).collect();
+        let progress = whole
             .into_iter()
-            .map(|(r, p)| (self.progress(p), r));
-        progress.max().map(|(_, r)| r)
+            .map(|(whole, r, p)| (whole, self.progress(p), r));
+        progress.max().map(|(.., r)| r)
+    }
+
+    /// Has a child of the replica's been killed before it had said who it is? (It lacks one when the fork is the
+    /// program's; where the leader's has failed it has ended its own.)
+    fn lacks_child(&self, replica: usize) -> bool {
+        let mut lost = self.groups.values().flat_map(|g| &g.lost_newborns);
+        lost.any(|n| n.replica == replica)
     }
 
     /// Get on with all takeovers, as far as they can.

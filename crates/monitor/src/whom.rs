@@ -43,9 +43,10 @@ impl Whom {
 
     /// A process that is called `shown`, is led by `leader`, and is in the process group of `grouped`?
     pub(crate) fn includes(&self, shown: Pid, leader: Option<Pid>, grouped: Option<Pid>) -> bool {
-        let named = |leader| self.owner == Some(leader) || shown == self.target;
+        let owns = |leader| self.owner == Some(leader) || self.is_process(leader);
         match self.target > 0 {
-            true => leader.is_some_and(|p| self.is_process(p) || named(p)),
+            // (Whose leader may still have to say who it is.)
+            true => shown == self.target || leader.is_some_and(owns),
             false => grouped.is_some_and(|p| self.is_process(p)),
         }
     }

@@ -163,7 +163,8 @@ impl Monitor {
             return;
         };
         let groups = self.groups.values_mut();
-        let hit = groups.filter(|g| whom.includes(g.name.shown, g.leader_pid(), g.in_group_of()));
+        let led = groups.filter(|g| g.leader_pid().is_some());
+        let hit = led.filter(|g| whom.includes(g.name.shown, g.leader_pid(), g.in_group_of()));
         hit.for_each(|g| g.ending = true);
         for (p, process) in &mut self.processes {
             let newborn = process.group.is_none() && process.fork.is_some();
