@@ -25,7 +25,7 @@ pub(crate) fn session_of(pid: Pid) -> Pid {
 }
 
 impl Jobs {
-    /// The members of the group `from`, which the program calls `shown`, are in `to` from now on.
+    /// Who was in the group that the program calls `shown` is in `to` from now on.
     pub(crate) fn goes_on(&mut self, to: Pid, shown: Pid) {
         self.0.retain(|group, _| is_there(*group));
         self.0.insert(to, shown);
@@ -36,6 +36,7 @@ impl Jobs {
         self.0.get(&group).copied()
     }
 
+    /// Which one it is, if it was noted and anybody is in it.
     pub(crate) fn actual(&self, shown: Pid) -> Option<Pid> {
         let named = self.0.iter().filter(|(_, s)| **s == shown);
         named.map(|(group, _)| *group).find(|g| is_there(*g))

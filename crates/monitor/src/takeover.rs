@@ -13,6 +13,7 @@
 
 mod begun;
 mod children;
+mod choice;
 mod cut;
 mod ends;
 mod files;
@@ -36,7 +37,7 @@ mod untold;
 pub use children::Ended;
 
 use crate::journal::Event;
-use crate::state::{Group, GroupId, Monitor, Process};
+use crate::state::{GroupId, Monitor, Process};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::Legacy;
@@ -222,33 +223,6 @@ impl Monitor {
             kill(p, libc::SIGKILL);
         }
         self.lose_another(successor);
-    }
-
-    /// The follower that has come farthest, of those that lack nothing.
-    fn successor(&mut self, former: usize) -> Option<usize> {
-        let mut groups: Vec<_> = self
-            .groups
-            .iter()
-            .filter(|(_, g)| g.leader == former)
-            .collect();
-        groups.sort_unstable_by_key(|(id, _)| **id);
-        let lives = |g: &&Group| g.followers().next().is_some();
-        let first = groups.into_iter().map(|(_, g)| g).find(lives)?;
-        let candidates: Vec<(usize, Pid)> = first.followers().collect();
-        let alive = candidates.into_iter().filter(|(r, _)| !self.is_dropped(*r));
-        let whole: Vec<(bool, usize, Pid)> =
-            alive.map(|(r, p)| (!self.lacks_child(r), r, p)).collect();
-        let progress = whole
-            .into_iter()
-            .map(|(whole, r, p)| (whole, self.progress(p), r));
-        progress.max().map(|(.., r)| r)
-    }
-
-    /// Has a child of the replica's been killed before it had said who it is? (It lacks one when the fork is the
-    /// program's; where the leader's has failed it has ended its own.)
-    fn lacks_child(&self, replica: usize) -> bool {
-        let mut lost = self.groups.values().flat_map(|g| &g.lost_newborns);
-        lost.any(|n| n.replica == replica)
     }
 
     /// Get on with all takeovers, as far as they can.
