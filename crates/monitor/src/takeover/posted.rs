@@ -14,6 +14,9 @@ use geryon_abi::layout::{block_address, flight};
 use geryon_tracee::Pid;
 use std::sync::atomic::Ordering;
 
+/// Of the signals beyond these nothing is told.
+const LAST: u64 = 31;
+
 /// One of them, and one of those that are to get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Letter {
@@ -85,7 +88,8 @@ impl Monitor {
         let Some((id, replica)) = self.membership(pid) else {
             return;
         };
-        if !self.leads(id, replica) {
+        // (What a replica says may be anything.)
+        if !self.leads(id, replica) || signal > LAST {
             return;
         }
         let from = (id, slot);
