@@ -27,10 +27,11 @@ pub struct Args {
 }
 
 /// What is counted together, in this order.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
     "system calls",
     "atomic instructions",
     "places that may wait",
+    "loads that decide about order",
     "lock functions",
     "time stamp counter",
     "random numbers",
@@ -41,9 +42,10 @@ fn kind(kind: SiteKind) -> &'static str {
         SiteKind::Syscall => 0,
         SiteKind::Rmw => 1,
         SiteKind::Wait => 2,
-        SiteKind::Entry(_) => 3,
-        SiteKind::Rdtsc | SiteKind::Rdtscp => 4,
-        SiteKind::Rdrand => 5,
+        SiteKind::Load => 3,
+        SiteKind::Entry(_) => 4,
+        SiteKind::Rdtsc | SiteKind::Rdtscp => 5,
+        SiteKind::Rdrand => 6,
     }]
 }
 
@@ -78,6 +80,7 @@ fn scan(file: &Path) -> Result<(Plan, Vec<Found>)> {
         entries: HOOKS,
         rmw: true,
         waits: true,
+        loads: true,
     };
     let plan = Plan::new(&bytes, &options).context("cannot be scanned")?;
     let mut found = survey(&plan);

@@ -49,7 +49,8 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// With the user's cache, if there is a place for it. `waits`: see [`Options::waits`].
+    /// With the user's cache, if there is a place for it. `waits`: see [`Options::waits`]; else loads that decide
+    /// about order are sites.
     pub fn new(waits: bool) -> Plans {
         Plans {
             known: HashMap::new(),
@@ -138,6 +139,7 @@ fn make(path: &Path, waits: bool) -> Option<Planned> {
             entries: HOOKS,
             rmw: true,
             waits,
+            loads: !waits,
         },
     )
     .ok()?;

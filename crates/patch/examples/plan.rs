@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             entries: &entries,
             rmw: true,
             waits: true,
+            loads: true,
         };
         let begin = Instant::now();
         let plan = Plan::new(&file, &options)?;
@@ -93,6 +94,7 @@ fn name(kind: SiteKind) -> &'static str {
         SiteKind::Syscall => "syscall",
         SiteKind::Rmw => "rmw",
         SiteKind::Wait => "wait",
+        SiteKind::Load => "load",
         SiteKind::Rdtsc | SiteKind::Rdtscp => "rdtsc",
         SiteKind::Rdrand => "rdrand",
         SiteKind::Entry(_) => "entry",

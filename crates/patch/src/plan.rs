@@ -1,7 +1,12 @@
 //! The plan: which windows of a file are replaced, and by what.
 
 use crate::elf::{Image, STB_LOCAL, STT_GNU_IFUNC, Symbol};
-use crate::{Error, coverage, datarefs, emit, frames, refs::Refs, sweep, window::Function};
+use crate::{
+    Error, coverage, datarefs, emit, frames,
+    refs::Refs,
+    sweep,
+    window::{Around, Function},
+};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,6 +21,8 @@ pub enum SiteKind {
     /// A place to which a loop comes in each turn that may wait for another thread: a load,
     /// `pause`, a fence, or a call.
     Wait,
+    /// A load that decides about the order of threads (`loads.rs`).
+    Load,
     /// `rdtsc`.
     Rdtsc,
     /// `rdtscp`.
@@ -37,6 +44,8 @@ pub struct Options<'a> {
     pub rmw: bool,
     /// Whether places where a loop may wait for another thread are (`spin.rs`).
     pub waits: bool,
+    /// Whether loads that decide about the order of threads are (`loads.rs`).
+    pub loads: bool,
 }
 
 /// One intercepted instruction or function entry.
@@ -79,7 +88,7 @@ pub struct Window {
     /// Link-time addresses of the compares whose expected value is a constant. That of any other may come
     /// from a plain load, which a follower may make earlier or later than the leader.
     pub constants: Vec<u64>,
-    /// Those of the places where a loop may wait.
+    /// Those of the places where a loop may wait, and of loads that decide about order.
     pub waits: Vec<u64>,
 }
 
@@ -157,11 +166,14 @@ impl Plan {
             let _ = frames::landing_pads(&image, frame, |pad| refs.add(pad));
         }
         datarefs::pointers(&image, &mut refs);
-        let found = sweep::sweep(&image, &mut pieces, &mut refs, opts.waits);
+        let mut found = sweep::sweep(&image, &mut pieces, &mut refs, opts);
         datarefs::jump_tables(&image, &found.taken, &mut refs);
         refs.finish();
 
         let entries = plan.find_entries(opts, &symbols);
+        // (The dynamic linker is a part of it: whose turn it is to bind a function nobody orders.)
+        found.words.in_c_library =
+            !entries.is_empty() || symbols.iter().any(|s| s.name == b"__tls_get_addr");
         let piece_of = |addr: u64| pieces.partition_point(|p| p.end <= addr);
         let mut work = found.candidates;
         for &(addr, id) in &entries {
@@ -185,7 +197,12 @@ impl Plan {
             let begin = entries.partition_point(|e| e.0 < piece.start);
             let end = entries.partition_point(|e| e.0 < piece.end);
             let own = &entries[begin..end];
-            let function = Function::decode(piece, bytes, &refs, own, opts, &mut plan.stats);
+            let around = Around {
+                refs: &refs,
+                entries: own,
+                words: &found.words,
+            };
+            let function = Function::decode(piece, bytes, around, opts, &mut plan.stats);
             let outcome = function.solve();
             plan.unpatched.extend(outcome.unpatched);
             for (window, sites) in outcome.windows {

@@ -146,7 +146,7 @@ impl Shape<'_, '_> {
                 .push((self.asm.here(), ip.wrapping_add(bias)));
             match item.site {
                 Some(SiteKind::Syscall) => self.syscall(item, at == 0 && hook.is_none()),
-                Some(SiteKind::Rmw | SiteKind::Wait) => self.rmw(item, &items),
+                Some(SiteKind::Rmw | SiteKind::Wait | SiteKind::Load) => self.rmw(item, &items),
                 Some(SiteKind::Rdtsc) => self.time(SLOT_RDTSC),
                 Some(SiteKind::Rdtscp) => self.time(SLOT_RDTSCP),
                 Some(SiteKind::Rdrand) => self.random(&item.i),

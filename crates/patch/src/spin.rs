@@ -358,7 +358,7 @@ fn writes(i: &Instruction, register: Register, info: &mut InstructionInfoFactory
 }
 
 /// Is its value compared at once, or soon?
-fn is_compared(rest: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
+pub fn is_compared(rest: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
     let first = &rest[0];
     if !matches!(first.mnemonic(), Mnemonic::Mov | Mnemonic::Movzx) {
         return true;

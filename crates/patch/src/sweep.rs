@@ -1,11 +1,13 @@
 //! The pass over all covered code: where branches go, which addresses are taken,
 //! which pieces hold sites.
 
+use crate::Options;
 use crate::classify::{Class, classes, site};
 use crate::coverage::Piece;
 use crate::elf::Image;
+use crate::loads::{Words, fixed_word, gives, is_atomic};
 use crate::refs::Refs;
-use crate::spin::{is_sign, may_wait};
+use crate::spin::{self, is_sign, may_wait};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// What the sweep finds besides references.
@@ -15,13 +17,17 @@ pub struct Found {
     pub candidates: Vec<usize>,
     /// Addresses that `lea` computes: perhaps jump tables.
     pub taken: Vec<u64>,
+    /// What is known of words at fixed places.
+    pub words: Words,
 }
 
 /// Decodes all pieces and records into `refs` what they refer to. A piece that falls through into
 /// bytes that nothing covers is extended (glibc ends the FDE of `clone` before its `syscall`).
-/// `waits`: places where loops may wait are sites.
-pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs, waits: bool) -> Found {
+pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs, opts: &Options) -> Found {
     let mut found = Found::default();
+    let waits = opts.waits || opts.loads;
+    // Which pieces load which words at fixed places.
+    let mut loaded: Vec<(usize, u64)> = Vec::new();
     let classes = classes();
     let mut instruction = Instruction::default();
     for segment in image.segments.iter().filter(|s| s.exec) {
@@ -56,6 +62,15 @@ pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs, waits: bool) 
                                 site(&instruction).is_some() || waits && is_sign(&instruction);
                         }
                     }
+                    if opts.loads {
+                        match fixed_word(&instruction) {
+                            Some(word) if is_atomic(&instruction) => found.words.atomic.push(word),
+                            Some(word) if spin::load(&instruction).is_some() => {
+                                loaded.push((index, word));
+                            }
+                            _ => found.words.given.extend(gives(&instruction)),
+                        }
+                    }
                     if image.fixed {
                         immediates(&instruction, refs);
                     }
@@ -72,6 +87,12 @@ pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs, waits: bool) 
             if candidate {
                 found.candidates.push(index);
             }
+        }
+    }
+    found.words.finish();
+    for (piece, word) in loaded {
+        if found.words.may_decide(word) {
+            found.candidates.push(piece);
         }
     }
     found.taken.sort_unstable();

@@ -3,8 +3,9 @@
 use crate::classify::{Atomic, Moving, atomic, moving, site};
 use crate::constant::{is_compare, is_constant};
 use crate::coverage::Piece;
+use crate::loads::Words;
 use crate::refs::Refs;
-use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, spin};
+use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, loads, spin};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use std::ops::Range;
 
@@ -29,9 +30,17 @@ pub struct Function<'a> {
     /// Bytes of the piece and of the gap behind it.
     bytes: &'a [u8],
     refs: &'a Refs,
-    /// Entries inside this piece: address and id.
     entries: &'a [(u64, u16)],
     decodable: bool,
+}
+
+/// What is known of a function's surroundings.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    pub refs: &'a Refs,
+    /// Entries inside the function's piece: address and id.
+    pub entries: &'a [(u64, u16)],
+    pub words: &'a Words,
 }
 
 /// Windows and rest of one function.
@@ -56,8 +65,7 @@ impl<'a> Function<'a> {
     pub fn decode(
         piece: &'a Piece,
         bytes: &'a [u8],
-        refs: &'a Refs,
-        entries: &'a [(u64, u16)],
+        around: Around<'a>,
         opts: &Options,
         stats: &mut Stats,
     ) -> Function<'a> {
@@ -75,21 +83,27 @@ impl<'a> Function<'a> {
             Line { i, site, moving }
         };
         let mut lines: Vec<Line> = decoder.into_iter().map(line).collect();
-        if opts.waits {
-            let all: Vec<Instruction> = lines.iter().map(|l| l.i).collect();
-            for at in spin::waits(&all) {
-                lines[at].site = Some(SiteKind::Wait);
+        let all: Vec<Instruction> = lines.iter().map(|l| l.i).collect();
+        let mut mark = |found: Vec<usize>, kind| {
+            for at in found {
+                lines[at].site = Some(kind);
                 if lines[at].moving != Moving::Call {
                     lines[at].moving = Moving::Free;
                 }
             }
+        };
+        if opts.waits {
+            mark(spin::waits(&all), SiteKind::Wait);
+        }
+        if opts.loads {
+            mark(loads::ordered(&all, around.words), SiteKind::Load);
         }
         Function {
             lines,
             piece,
             bytes,
-            refs,
-            entries,
+            refs: around.refs,
+            entries: around.entries,
             decodable,
         }
     }
@@ -368,7 +382,7 @@ impl<'a> Function<'a> {
                 .collect(),
             waits: lines
                 .iter()
-                .filter(|l| l.site == Some(SiteKind::Wait))
+                .filter(|l| matches!(l.site, Some(SiteKind::Wait | SiteKind::Load)))
                 .map(|l| l.i.ip())
                 .collect(),
         };

@@ -84,6 +84,7 @@ fn the_worst_numbers_do_no_harm() {
         entries: &[("__tls_get_addr", 0), ("_dl_signal_error", 1)],
         rmw: true,
         waits: true,
+        loads: true,
     };
     let agent = AgentEntries {
         syscall: 1 << 20,

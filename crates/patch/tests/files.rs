@@ -48,6 +48,7 @@ fn plan(path: &str) -> Option<Plan> {
             entries: ENTRIES,
             rmw: true,
             waits: true,
+            loads: true,
         },
     )
     .expect("plan");
@@ -162,6 +163,7 @@ fn damaged_files_do_no_harm() {
         entries: ENTRIES,
         rmw: true,
         waits: true,
+        loads: true,
     };
     let mut state = 1u64;
     let mut random = || {

@@ -199,6 +199,7 @@ fn both(
             entries,
             rmw: true,
             waits: true,
+            loads: true,
         },
     )
     .expect("plan");
@@ -435,6 +436,7 @@ fn entries_reach_the_hook_and_the_original() {
             entries: &[("f", 0)],
             rmw: true,
             waits: true,
+            loads: true,
         },
     )
     .expect("plan");
@@ -453,6 +455,7 @@ fn descriptors_name_their_operands() {
             entries: &[],
             rmw: true,
             waits: true,
+            loads: true,
         },
     )
     .expect("plan");

@@ -48,7 +48,7 @@ proptest! {
         let functions = [("f", 0, end as u64), ("g", first.len() as u64, second.len() as u64)];
         let file = common::elf(&code, &functions);
         let entries = [("f", 0), ("g", 1)];
-        let plan = Plan::new(&file, &Options { entries: &entries, rmw: true, waits: true }).expect("plan");
+        let plan = Plan::new(&file, &Options { entries: &entries, rmw: true, waits: true, loads: true }).expect("plan");
         common::check(&plan, 0x40_0000);
         let mut lines = common::decode(&code[..end], common::CODE);
         lines.extend(common::decode(&second, common::CODE + first.len() as u64));

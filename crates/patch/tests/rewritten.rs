@@ -74,6 +74,7 @@ fn rewrite(path: &Path, to: &Path) -> usize {
             entries: &[],
             rmw: true,
             waits: true,
+            loads: true,
         },
     )
     .expect("plan");

@@ -1,0 +1,403 @@
+//! Loads that decide about order: what they find, another thread has stored to tell this one something. Where threads
+//! run in parallel such a load is logged, as atomic instructions are.
+//!
+//! No opcode shows them; what stands around them does:
+//! - a load in a loop that waits (`spin.rs`);
+//! - a load of the operand of an atomic instruction: in the same function, or, where the word lies at a fixed place,
+//!   anywhere in the file;
+//! - a load that makes what a compare-and-exchange expects;
+//! - a load in a function with atomic instructions (or fences, or `pause`) whose value is compared;
+//! - a load of a word at a fixed place whose address is taken somewhere, for a function that is given it, and whose
+//!   value is compared at once: a guard of something that is made once.
+//!
+//! In the C library itself only the first three, and what is compared with zero at a fixed place (is there a free arena?):
+//! what its functions do is ordered by hooks around them.
+//!
+//! Source: seed 2, sections 3 to 5 (what has to be ordered where the program says nothing).
+
+use crate::classify::{Atomic, atomic, is_call, site};
+use crate::constant::is_compare;
+use crate::{SiteKind, spin};
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
+use std::collections::VecDeque;
+
+/// So many instructions before a compare-and-exchange are looked at for the load that makes what it expects.
+const FAR: usize = 32;
+/// The same where it must be compared at once.
+const NEAR: usize = 3;
+/// So many instructions behind a load are looked at for a compare.
+const LONG: usize = 200;
+/// So far behind an address that is taken a word may say whether what lies there has been made.
+const GIVEN: u64 = 64;
+/// So many names of one operand are looked at.
+const STEPS: usize = 4;
+
+/// An operand in memory, as an instruction names it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    base: Register,
+    index: Register,
+    scale: u32,
+    displacement: u64,
+}
+
+impl Place {
+    /// None on the stack, and in a thread's own memory.
+    fn of(i: &Instruction) -> Option<Place> {
+        let own = matches!(i.memory_segment(), Register::FS | Register::GS);
+        if own || i.memory_base().full_register() == Register::RSP {
+            return None;
+        }
+        Some(match fixed_word(i) {
+            Some(displacement) => Place {
+                base: Register::None,
+                index: Register::None,
+                scale: 1,
+                displacement,
+            },
+            None => Place {
+                base: i.memory_base(),
+                index: i.memory_index(),
+                scale: i.memory_index_scale(),
+                displacement: i.memory_displacement64(),
+            },
+        })
+    }
+
+    /// The names of the operand of the last of these instructions: as it is there, and as it is before what makes its
+    /// base, for some steps.
+    fn names(lines: &[Instruction], info: &mut InstructionInfoFactory) -> Vec<Place> {
+        let mut names: Vec<Place> = lines.last().and_then(Place::of).into_iter().collect();
+        let mut end = lines.len().saturating_sub(1);
+        while let Some(last) = names
+            .last()
+            .filter(|n| n.base.is_gpr() && names.len() < STEPS)
+        {
+            let from = end.saturating_sub(FAR);
+            let made = (from..end)
+                .rev()
+                .find(|at| writes(&lines[*at], last.base, info));
+            let Some(made) = made else { break };
+            let i = &lines[made];
+            let before = match (i.mnemonic(), i.op1_kind()) {
+                (Mnemonic::Lea, _) if last.index == Register::None => Place::of(i).map(|p| Place {
+                    displacement: p.displacement.wrapping_add(last.displacement),
+                    ..p
+                }),
+                (Mnemonic::Mov, OpKind::Register) if i.op1_register().size() == 8 => Some(Place {
+                    base: i.op1_register(),
+                    ..*last
+                }),
+                (Mnemonic::Add, kind) if kind != OpKind::Register && kind != OpKind::Memory => {
+                    Some(Place {
+                        displacement: last.displacement.wrapping_add(i.immediate(1)),
+                        ..*last
+                    })
+                }
+                _ => None,
+            };
+            let Some(before) = before else { break };
+            names.push(before);
+            end = made;
+        }
+        names
+    }
+}
+
+fn writes(i: &Instruction, register: Register, info: &mut InstructionInfoFactory) -> bool {
+    info.info(i).used_registers().iter().any(|u| {
+        u.register().full_register() == register.full_register()
+            && !matches!(
+                u.access(),
+                OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
+            )
+    })
+}
+
+/// The link-time address of its operand, if that lies at a fixed place.
+pub fn fixed_word(i: &Instruction) -> Option<u64> {
+    let own = matches!(i.memory_segment(), Register::FS | Register::GS);
+    if i.is_ip_rel_memory_operand() {
+        return Some(i.ip_rel_memory_address());
+    }
+    let is_fixed = i.memory_base() == Register::None && i.memory_index() == Register::None;
+    (!own && is_fixed && i.memory_displ_size() != 0).then(|| i.memory_displacement64())
+}
+
+/// Is it an atomic instruction that is ordered?
+pub fn is_atomic(i: &Instruction) -> bool {
+    site(i) == Some(SiteKind::Rmw) && matches!(atomic(i), Atomic::Ordered(_))
+}
+
+/// Does it take the address of a word at a fixed place? Which?
+pub fn gives(i: &Instruction) -> Option<u64> {
+    (i.mnemonic() == Mnemonic::Lea && i.is_ip_rel_memory_operand())
+        .then(|| i.ip_rel_memory_address())
+}
+
+/// What is known of words at fixed places.
+#[derive(Debug, Default)]
+pub struct Words {
+    /// On these an atomic instruction of the file works. Sorted, when all are known.
+    pub atomic: Vec<u64>,
+    /// The addresses of these are taken. Sorted, too.
+    pub given: Vec<u64>,
+    /// The file is the C library, whose functions have hooks, or a part of it.
+    pub in_c_library: bool,
+}
+
+impl Words {
+    /// All are known.
+    pub fn finish(&mut self) {
+        for all in [&mut self.atomic, &mut self.given] {
+            all.sort_unstable();
+            all.dedup();
+        }
+    }
+
+    /// May a load of this word decide about order, wherever it is?
+    pub fn may_decide(&self, word: u64) -> bool {
+        self.atomic.binary_search(&word).is_ok() || !self.in_c_library && self.is_given(word)
+    }
+
+    /// Does it lie in something whose address is taken?
+    fn is_given(&self, word: u64) -> bool {
+        let behind = self.given.partition_point(|g| *g <= word);
+        behind > 0 && word - self.given[behind - 1] < GIVEN
+    }
+}
+
+/// Which of a function's instructions, all of them in order, are such loads.
+pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
+    let mut info = InstructionInfoFactory::new();
+    let mut places: Vec<Place> = (0..lines.len())
+        .filter(|at| is_atomic(&lines[*at]))
+        .flat_map(|at| Place::names(&lines[..=at], &mut info))
+        .collect();
+    places.sort_unstable();
+    let frame = lines.iter().any(|i| {
+        i.mnemonic() == Mnemonic::Mov
+            && i.op0_register() == Register::RBP
+            && i.op1_register() == Register::RSP
+    });
+    let meets_others = lines.iter().any(|i| is_atomic(i) || spin::is_sign(i));
+    let mut decides = |at: usize| {
+        let names = match places.is_empty() {
+            true => Place::of(&lines[at]).into_iter().collect(),
+            false => Place::names(&lines[..=at], &mut info),
+        };
+        if names.iter().any(|n| places.binary_search(n).is_ok()) {
+            return true;
+        }
+        let word = fixed_word(&lines[at]);
+        if word.is_some_and(|w| words.atomic.binary_search(&w).is_ok()) {
+            return true;
+        }
+        if words.in_c_library {
+            return meets_others && word.is_some() && asks_for_zero(&lines[at..]);
+        }
+        let own = frame && lines[at].memory_base().full_register() == Register::RBP;
+        word.is_some_and(|w| words.is_given(w)) && spin::is_compared(&lines[at..], &mut info)
+            || meets_others && !own && reaches_compare(lines, at, &mut info)
+    };
+    let mut out: Vec<usize> = (0..lines.len())
+        .filter(|at| spin::load(&lines[*at]).is_some() && decides(*at))
+        .collect();
+    out.extend(
+        spin::waits(lines)
+            .into_iter()
+            .filter(|at| spin::load(&lines[*at]).is_some()),
+    );
+    let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
+    out.extend(compares.filter_map(|at| seed(&lines[..at])));
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// Is the word that the first of these instructions loads compared with zero at once? (A byte says whether there are
+/// threads: that is known.)
+fn asks_for_zero(rest: &[Instruction]) -> bool {
+    let first = &rest[0];
+    let size = first.memory_size().size();
+    match first.mnemonic() {
+        Mnemonic::Cmp => {
+            size >= 4 && first.op1_kind() != OpKind::Register && first.immediate(1) == 0
+        }
+        Mnemonic::Mov => {
+            let to = first.op0_register();
+            let is_test = |i: &Instruction| {
+                i.mnemonic() == Mnemonic::Test && i.op0_register() == to && i.op1_register() == to
+            };
+            size >= 4 && rest[1..].iter().take(NEAR).any(is_test)
+        }
+        _ => false,
+    }
+}
+
+/// Is the value that this instruction loads compared, itself or what is made of it, on any way that goes on from there?
+fn reaches_compare(lines: &[Instruction], at: usize, info: &mut InstructionInfoFactory) -> bool {
+    let compares =
+        |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test) || is_compare(i);
+    if compares(&lines[at]) {
+        return true;
+    }
+    let mut seen = vec![at];
+    let from = vec![lines[at].op0_register().full_register()];
+    let mut open = VecDeque::from([(at + 1, from)]);
+    while let Some((at, mut from)) = open.pop_front() {
+        let Some(i) = lines.get(at).filter(|_| !seen.contains(&at)) else {
+            continue;
+        };
+        if seen.len() > LONG {
+            return false;
+        }
+        seen.push(at);
+        let used = info.info(i).used_registers();
+        let is_from = |r: Register| r.is_gpr() && from.contains(&r.full_register());
+        let reads = used
+            .iter()
+            .any(|u| is_from(u.register()) && !matches!(u.access(), OpAccess::Write));
+        // (What lies where it points to is another value.)
+        let points = is_from(i.memory_base()) || is_from(i.memory_index());
+        let reads = reads && (!points || i.mnemonic() == Mnemonic::Lea);
+        if compares(i) && reads {
+            return true;
+        }
+        let made = used
+            .iter()
+            .filter(|u| {
+                u.register().is_gpr() && !matches!(u.access(), OpAccess::Read | OpAccess::CondRead)
+            })
+            .map(|u| u.register().full_register());
+        match reads {
+            true => from.extend(made),
+            false => {
+                let made: Vec<Register> = made.collect();
+                from.retain(|r| !made.contains(r));
+            }
+        }
+        if from.is_empty() {
+            continue;
+        }
+        let there = |to: u64| lines.binary_search_by_key(&to, Instruction::ip);
+        match i.flow_control() {
+            FlowControl::Next => open.push_back((at + 1, from)),
+            FlowControl::ConditionalBranch => {
+                if let Ok(there) = there(i.near_branch_target()) {
+                    open.push_back((there, from.clone()));
+                }
+                open.push_back((at + 1, from));
+            }
+            FlowControl::UnconditionalBranch => {
+                open.extend(there(i.near_branch_target()).ok().map(|to| (to, from)));
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The load that makes what a compare-and-exchange behind these instructions expects, if it is seen.
+fn seed(before: &[Instruction]) -> Option<usize> {
+    let mut info = InstructionInfoFactory::new();
+    let mut sought = Register::RAX;
+    for at in (before.len().saturating_sub(FAR)..before.len()).rev() {
+        let i = &before[at];
+        let written = writes(i, sought, &mut info);
+        if is_call(i) || i.flow_control() == FlowControl::Return {
+            return None;
+        }
+        if !written {
+            continue;
+        }
+        if spin::load(i).is_some() {
+            return Some(at);
+        }
+        if i.mnemonic() != Mnemonic::Mov || !i.op1_register().is_gpr() {
+            return None;
+        }
+        sought = i.op1_register().full_register();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn found(code: &[u8], words: &Words) -> Vec<usize> {
+        let decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
+        ordered(&decoder.into_iter().collect::<Vec<_>>(), words)
+    }
+
+    fn atomic(word: u64) -> Words {
+        Words {
+            atomic: vec![word],
+            ..Words::default()
+        }
+    }
+
+    #[test]
+    fn the_operand_of_an_atomic_is_loaded_elsewhere_in_the_function() {
+        // mov eax, [rdi+8]; mov ecx, [rdi+16]; lock xadd [rdi+8], edx; ret
+        let code = [
+            0x8b, 0x47, 8, 0x8b, 0x4f, 16, 0xf0, 0x0f, 0xc1, 0x57, 8, 0xc3,
+        ];
+        assert_eq!(found(&code, &Words::default()), [0]);
+    }
+
+    #[test]
+    fn a_fixed_word_on_which_another_function_is_atomic() {
+        // mov rax, [rip+0x100]; ret
+        let code = [0x48, 0x8b, 0x05, 0, 1, 0, 0, 0xc3];
+        assert_eq!(found(&code, &atomic(0x1107)), [0]);
+        assert_eq!(found(&code, &atomic(0x1108)), []);
+    }
+
+    #[test]
+    fn what_a_compare_expects_is_found_behind_other_registers() {
+        // mov rdx, [rbx+8]; lea rcx, [rbx+8]; mov rax, rdx; lock cmpxchg [rcx], rsi
+        let code = [
+            0x48, 0x8b, 0x53, 8, 0x48, 0x8d, 0x4b, 8, 0x48, 0x89, 0xd0, 0xf0, 0x48, 0x0f, 0xb1,
+            0x31,
+        ];
+        assert_eq!(found(&code, &Words::default()), [0]);
+        // xor eax, eax before it: a constant.
+        let constant = [0x48, 0x8b, 0x53, 8, 0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x31];
+        assert_eq!(found(&constant, &Words::default()), []);
+    }
+
+    #[test]
+    fn a_guard_is_compared_and_given_to_who_makes_what_it_guards() {
+        // movzx eax, byte [rip+0x100]; test al, al; je +1; ret
+        let code = [0x0f, 0xb6, 0x05, 0, 1, 0, 0, 0x84, 0xc0, 0x74, 1, 0xc3];
+        let given = |word| Words {
+            given: vec![word],
+            ..Words::default()
+        };
+        assert_eq!(found(&code, &given(0x1107)), [0]);
+        assert_eq!(found(&code, &given(0x10f0)), [0], "behind what it guards");
+        assert_eq!(found(&code, &given(0x1108)), []);
+        let hooked = Words {
+            in_c_library: true,
+            ..given(0x1107)
+        };
+        assert_eq!(found(&code, &hooked), []);
+    }
+
+    #[test]
+    fn what_is_compared_beside_an_atomic_instruction() {
+        // mov eax, [rsi]; lea ecx, [rax+1]; cmp ecx, edx; lock inc dword [rdi]
+        let code = [0x8b, 0x06, 0x8d, 0x48, 1, 0x39, 0xd1, 0xf0, 0xff, 0x07];
+        assert_eq!(found(&code, &Words::default()), [0]);
+        // mov rax, [rsi]; cmp [rax], edx: a load of its own; the pointer itself is not compared.
+        let points = [0x48, 0x8b, 0x06, 0x39, 0x10, 0xf0, 0xff, 0x07];
+        assert_eq!(found(&points, &Words::default()), [1]);
+        // Without an atomic instruction.
+        assert_eq!(found(&code[..7], &Words::default()), []);
+    }
+}
