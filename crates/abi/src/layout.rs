@@ -15,6 +15,7 @@ pub mod object;
 pub mod outdated;
 pub mod owes;
 pub mod place;
+mod poll;
 pub mod promotion;
 pub mod repeat;
 mod request;
@@ -34,8 +35,9 @@ mod word;
 pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use place::Layout;
+pub use poll::Poll;
 pub use request::{Reap, Report, enclosed, failed};
-pub use segment::{CoreLine, FollowerLine, Header, OpenHeader, RingControl};
+pub use segment::{Alone, CoreLine, FollowerLine, Header, MARKS, Mark, OpenHeader, RingControl};
 pub use sent::Sent;
 pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
 pub use word::{Word32, Word64};
@@ -107,8 +109,11 @@ pub const HEADER_BYTES: u64 = 0x1_0000;
 pub const SHUT_BYTES: u64 = core::mem::offset_of!(Header, open) as u64;
 /// Distance between two rings of so many words.
 pub const fn ring_stride(words: usize) -> u64 {
-    0x1000 + (words as u64) * 8
+    0x1000 + (words as u64) * 8 + MARKS_BYTES
 }
+
+/// Bytes of a ring's marks, behind its words.
+const MARKS_BYTES: u64 = (MARKS * size_of::<Mark>()) as u64;
 /// Bytes of a whole segment with rings of so many words.
 pub const fn segment_bytes(words: usize) -> u64 {
     HEADER_BYTES + ring_stride(words) * MAX_THREADS as u64
@@ -436,6 +441,12 @@ pub struct Block {
     pub name: [u8; NAME_BYTES],
     /// What the program's seccomp filters let this thread do, see [`filter`].
     pub filter: u64,
+    /// What it polls, with clocks.
+    pub poll: Poll,
+    /// Leader: the number of the last load that it has marked in its ring.
+    pub noted: u64,
+    /// Follower: the number of the last load of its own of a word that threads store plainly.
+    pub loaded: u64,
 }
 
 /// What a call that sets a limit or CPUs was given.
@@ -481,6 +492,11 @@ pub const fn stack_top(slot: usize) -> u64 {
 #[inline(always)]
 pub const fn ring_address(slot: usize, words: usize) -> u64 {
     SEGMENT_BASE + HEADER_BYTES + ring_stride(words) * slot as u64
+}
+
+/// Address of the marks of that ring.
+pub const fn marks_address(slot: usize, words: usize) -> u64 {
+    ring_address(slot, words) + 0x1000 + words as u64 * 8
 }
 
 const _: () = {

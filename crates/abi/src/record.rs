@@ -9,6 +9,11 @@
 
 /// Detail of an atomic's record: the compare failed, nothing was written, no tick.
 pub const FAILED: u8 = 1;
+/// Detail of a load's record: what was found is what the last atomic instruction on that word has left there.
+pub const CLOCKED: u8 = 1;
+/// Detail of a load's record, too: it was made several times. How often it had found the same as the load before
+/// follows as a third word.
+pub const POLLED: u8 = 2;
 
 /// Kinds of records.
 pub mod kind {
@@ -49,9 +54,13 @@ pub mod kind {
     /// place at which it was given away, follow.
     pub const KIN: u8 = 16;
 
+    /// A load that decides about order: low = what the clock of its word showed, short = hash of the site; the value
+    /// follows.
+    pub const LOAD: u8 = 17;
+
     /// Is there such a kind?
     pub const fn exists(kind: u8) -> bool {
-        matches!(kind, CALL..=KIN)
+        matches!(kind, CALL..=LOAD)
     }
 }
 
@@ -123,6 +132,7 @@ pub const fn name(kind: u8) -> &'static str {
         kind::CREATE => "pthread_create",
         kind::TURN => "hand-over of the turn",
         kind::KIN => "hand-over of the turn among processes",
+        kind::LOAD => "load that decides about order",
         kind::LOOK => "look at who waits for the turn",
         _ => "unknown record",
     }

@@ -4,7 +4,9 @@
 
 mod compute;
 mod decode;
+mod load;
 mod operand;
+mod passed;
 mod replay;
 mod stub;
 #[cfg(test)]
@@ -26,6 +28,9 @@ extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64) {
     let at = target(d, s, address);
     if d.op == op::CMPXCHG16B {
         return wide(s, d, at);
+    }
+    if d.op >= op::LOAD {
+        return load::ordered(s, d, at);
     }
     let compares = matches!(d.op, op::CMPXCHG | op::CMPXCHG8B);
     if toggles_own_cancellation(s, d, at) {

@@ -26,15 +26,21 @@ static WALL: [Slot; CLOCKS] = [const {
     Slot {
         lock: AtomicU32::new(0),
         clock: AtomicU32::new(0),
+        last: AtomicU64::new(0),
+        left: AtomicU64::new(0),
     }
 }; CLOCKS];
 
 /// One hashed clock.
-#[repr(C, align(8))]
+#[repr(C, align(32))]
 pub struct Slot {
     lock: AtomicU32,
     /// The clock.
     pub clock: AtomicU32,
+    /// The operand of the last operation that it has counted.
+    last: AtomicU64,
+    /// What that has left there.
+    left: AtomicU64,
 }
 
 /// The hashed clock of an address (16-byte granules share one).
@@ -62,6 +68,29 @@ impl Slot {
     #[inline(always)]
     pub fn leave(&self) {
         self.lock.store(0, Ordering::Release);
+    }
+
+    /// Leader: is somebody inside?
+    #[inline(always)]
+    pub fn is_held(&self) -> bool {
+        self.lock.load(Ordering::Acquire) != 0
+    }
+
+    /// An operation on a word leaves this value there. Its tick is not yet over.
+    #[inline(always)]
+    pub fn leaves(&self, at: u64, value: u64) {
+        self.last.store(at, Ordering::Relaxed);
+        self.left.store(value, Ordering::Relaxed);
+    }
+
+    /// Was the last operation that was counted one on this word?
+    pub fn is_last(&self, at: u64) -> bool {
+        self.last.load(Ordering::Relaxed) == at
+    }
+
+    /// And has it left this value there?
+    pub fn has_left(&self, at: u64, value: u64) -> bool {
+        self.is_last(at) && self.left.load(Ordering::Relaxed) == value
     }
 }
 
@@ -176,7 +205,7 @@ pub fn await_past_at(b: Here, start: u64, clock: &AtomicU32, tick: u32) -> bool 
 }
 
 /// Has a clock that shows `now` come to `tick`, or gone on from there? (It wraps.)
-fn is_past(now: u32, tick: u32) -> bool {
+pub fn is_past(now: u32, tick: u32) -> bool {
     now.wrapping_sub(tick) <= u32::MAX / 2
 }
 

@@ -1,6 +1,7 @@
 //! The thread's stream of records: the leader appends, a follower reads. The protocol is `geryon_ring`'s;
 //! here is what the agent makes of a log that ends, and of turns on the way.
 
+pub mod marks;
 mod world;
 
 use crate::access::put_what_differs;
@@ -15,14 +16,24 @@ use geryon_ring::memory::Log;
 pub use geryon_ring::follow::{
     acknowledge, get_torn, is_cut, rewind, tell_tail, verified, word_at,
 };
-pub use geryon_ring::lead::{
-    append, check_place, confirmed, is_end, publish, put, put_again, reserve,
-};
+pub use geryon_ring::lead::{append, check_place, confirmed, is_end, put, put_again, reserve};
 pub use geryon_ring::roll::{are_all, readers, sleepers};
 pub use world::register_barrier;
 
 /// A follower tells the leader how far it is at least this often.
 const TAIL_EVERY: u64 = RING_WORDS as u64 / 8;
+
+/// Leader: let the followers see everything appended so far.
+#[inline(always)]
+pub fn publish(b: Here) {
+    marks::note(b);
+    geryon_ring::lead::publish(b);
+}
+
+/// Leader: the same, of a load that has a number of its own.
+pub fn publish_load(b: Here) {
+    geryon_ring::lead::publish(b);
+}
 
 /// Leader: append `words` words that lie at `from`.
 ///

@@ -42,6 +42,16 @@ pub fn is_single() -> bool {
     ALIVE.load(Ordering::Acquire) == 1
 }
 
+/// One past the highest slot that any of its threads has had.
+pub fn slots() -> usize {
+    HIGH.load(Ordering::Acquire) as usize
+}
+
+/// Does the kernel clear this word when a thread ends, or has it?
+pub fn is_id_word(address: u64) -> bool {
+    (0..slots()).any(|slot| block_at(slot).clear_tid == address)
+}
+
 /// The process is to have a second thread, or another process is to share its memory.
 pub fn becomes_many(b: Here) {
     let p = private();

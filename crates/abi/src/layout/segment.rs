@@ -28,6 +28,22 @@ pub struct RingControl {
     pub followers: [FollowerLine; MAX_REPLICAS],
     /// Where they run.
     pub cores: CoreLine,
+    /// How many marks the leader's thread has ever made. The last [`MARKS`] lie behind the ring's words, each at its number
+    /// modulo that.
+    pub marked: AtomicU64,
+}
+
+/// So many marks of a ring are kept.
+pub const MARKS: usize = 1 << 13;
+
+/// A mark: when the leader's thread came to a record, counted in loads of words that threads store plainly. All that it had
+/// stored before could be found by the load with that number, and by those before.
+#[repr(C)]
+pub struct Mark {
+    /// That number; 0 while the mark is made.
+    pub epoch: AtomicU64,
+    /// Where the record starts.
+    pub start: AtomicU64,
 }
 
 /// By replica index: one more than the core on which the thread was when it last began to wait; 0: unknown.
@@ -79,4 +95,10 @@ pub struct OpenHeader {
     pub crowded: AtomicU32,
     /// File mappings replayed, by replica: a descriptor is not closed before these agree.
     pub file_maps: [AtomicU64; MAX_REPLICAS],
+    /// So many loads of words that threads store plainly the leader's threads have made.
+    pub loads: Alone,
 }
+
+/// A word that many write, on a line of its own.
+#[repr(C, align(64))]
+pub struct Alone(pub AtomicU64);

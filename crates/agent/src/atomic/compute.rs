@@ -112,6 +112,20 @@ pub(super) fn apply(d: &Descriptor, s: &mut Saved, old: u64) {
     }
 }
 
+/// Result or flags of an instruction that loads, from what it has found.
+pub(super) fn apply_load(d: &Descriptor, s: &mut Saved, found: u64) {
+    let found = found & mask(d.size);
+    let src = source(d, s);
+    match d.op {
+        op::LOAD => set_source(d, s, found),
+        op::LOAD_ZERO => s.r[d.register as usize & 15] = found,
+        op::COMPARE => after_sub(s, found, src, 0, d.size),
+        op::COMPARE_TO => after_sub(s, src, found, 0, d.size),
+        op::TEST => s.set_flags(sign_zero(found & src, d.size), false),
+        _ => {}
+    }
+}
+
 /// Accumulator, flags and success of a compare-and-exchange.
 pub(super) fn apply_cmpxchg(d: &Descriptor, s: &mut Saved, expected: u64, seen: u64) {
     if d.op == op::CMPXCHG8B {

@@ -39,6 +39,10 @@ pub(super) mod op {
     pub const SBB: u8 = 18;
     /// The first of those that only load.
     pub const LOAD: u8 = 19;
+    pub const LOAD_ZERO: u8 = 20;
+    pub const COMPARE: u8 = 21;
+    pub const COMPARE_TO: u8 = 22;
+    pub const TEST: u8 = 23;
     /// `pause`.
     pub const PAUSE: u8 = 24;
     /// A call whose result decides whether a loop goes on, or a fence.

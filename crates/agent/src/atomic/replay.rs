@@ -34,6 +34,9 @@ pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
         (0, old)
     };
     let failed = compares && expected != seen;
+    if !failed {
+        slot.leaves(at, left(s, d, compares, seen));
+    }
     let now = slot.clock.load(Ordering::Relaxed);
     let w = word(kind::ATOMIC, if failed { FAILED } else { 0 }, site(d), now);
     put(b, w);
@@ -53,6 +56,14 @@ pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
         apply_cmpxchg(d, s, expected, seen)
     } else {
         apply(d, s, seen)
+    }
+}
+
+/// What it leaves in memory, where it has found `seen` and does not fail.
+fn left(s: &Saved, d: &Descriptor, compares: bool, seen: u64) -> u64 {
+    match compares {
+        true => compare_operands(s, d).1,
+        false => new_value(d, s, seen),
     }
 }
 
@@ -110,7 +121,8 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         return Step::Again;
     }
     let (expected, seen) = (view(b, 1), view(b, 2));
-    let clock = &of_address(at).clock;
+    let slot = of_address(at);
+    let clock = &slot.clock;
     let tick = low_of(w);
     if detail_of(w) == FAILED {
         // The leader's compare failed on this value; whatever memory holds here, so does ours.
@@ -168,6 +180,7 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         }
         take(b, 3);
         remember(b, w);
+        slot.leaves(at, new);
         advance(clock, tick.wrapping_add(1));
         apply_cmpxchg(d, s, mine, mine);
         return Step::Done;
@@ -182,6 +195,7 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
     };
     take(b, 3);
     remember(b, w);
+    slot.leaves(at, left(s, d, false, here));
     advance(clock, tick.wrapping_add(1));
     apply(d, s, here);
     Step::Done

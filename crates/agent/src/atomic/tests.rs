@@ -6,7 +6,7 @@ extern crate std;
 mod calls;
 mod replicas;
 
-use super::compute::{AF, PF, SF, apply, apply_cmpxchg, new_value};
+use super::compute::{AF, PF, SF, apply, apply_cmpxchg, apply_load, new_value};
 use super::decode::{Descriptor, Saved, compare_operands, mask, op, target};
 use super::operand::{exchange, load};
 use core::arch::asm;
@@ -175,6 +175,35 @@ macro_rules! bits {
     };
 }
 
+/// To a register, in all sizes.
+macro_rules! to_register {
+    ($op:ident, $name:literal) => {
+        [
+            form!($op, 1, 1, RCX, 0, concat!($name, " cl, byte ptr [rdi]")),
+            form!($op, 1, 1, R10, 0, concat!($name, " r10b, byte ptr [rdi]")),
+            form!($op, 2, 1, RCX, 0, concat!($name, " cx, word ptr [rdi]")),
+            form!($op, 4, 1, RAX, 0, concat!($name, " eax, dword ptr [rdi]")),
+            form!($op, 4, 1, R10, 0, concat!($name, " r10d, dword ptr [rdi]")),
+            form!($op, 8, 1, RDX, 0, concat!($name, " rdx, qword ptr [rdi]")),
+        ]
+    };
+}
+
+/// Those that only load.
+fn loads() -> Vec<Form> {
+    let mut all = Vec::new();
+    all.extend(to_register!(LOAD, "mov"));
+    all.extend(to_register!(COMPARE_TO, "cmp"));
+    all.extend(with_register!(COMPARE, "cmp"));
+    all.extend(with_register!(TEST, "test"));
+    all.extend(with_immediate!(COMPARE, "cmp"));
+    all.extend(with_immediate!(TEST, "test"));
+    all.push(form!(LOAD_ZERO, 1, 1, RCX, 0, "movzx ecx, byte ptr [rdi]"));
+    all.push(form!(LOAD_ZERO, 2, 1, R10, 0, "movzx r10d, word ptr [rdi]"));
+    all.push(form!(LOAD_ZERO, 2, 1, RAX, 0, "movzx rax, word ptr [rdi]"));
+    all
+}
+
 fn forms() -> Vec<Form> {
     let mut all = Vec::new();
     all.extend(with_register!(XADD, "lock xadd"));
@@ -202,6 +231,7 @@ fn forms() -> Vec<Form> {
     all.extend(bits!(BTR, "lock btr"));
     all.extend(bits!(BTC, "lock btc"));
     all.push(form!(CMPXCHG8B, 8, 0, 0, 0, "lock cmpxchg8b [rdi]"));
+    all.extend(loads());
     all
 }
 
@@ -213,7 +243,7 @@ fn wide_form() -> Form {
 /// Flags that the architecture leaves open.
 fn open_flags(op: u8) -> u64 {
     match op {
-        op::AND | op::OR | op::XOR => AF,
+        op::AND | op::OR | op::XOR | op::TEST => AF,
         op::BTS | op::BTR | op::BTC => OF | SF | AF | PF,
         _ => 0,
     }
@@ -239,7 +269,9 @@ fn in_software(form: &Form, s: &mut State) {
         r: s.r,
     };
     let at = target(&d, &saved, s.operand() as u64);
-    if matches!(d.op, op::CMPXCHG | op::CMPXCHG8B) {
+    if d.op >= op::LOAD {
+        apply_load(&d, &mut saved, load(at, d.size));
+    } else if matches!(d.op, op::CMPXCHG | op::CMPXCHG8B) {
         let (expected, new) = compare_operands(&saved, &d);
         let seen = exchange(at, d.size, expected, new);
         apply_cmpxchg(&d, &mut saved, expected, seen);

@@ -72,9 +72,9 @@ pub(super) fn wide(s: &mut Saved, d: &Descriptor, at: u64) {
 /// failure, so that the program's loop comes again. False when the record is to be read anew.
 fn follow(mut b: Here, s: &mut Saved, d: &Descriptor, at: u64, w: u64) -> bool {
     let (ok, low) = (view(b, 1), view(b, 2));
-    let clock = &of_address(at).clock;
+    let slot = of_address(at);
     b.verified = b.pos + 1;
-    if !await_tick_at(b, b.pos, clock, low_of(w)) {
+    if !await_tick_at(b, b.pos, &slot.clock, low_of(w)) {
         return false;
     }
     let mine = (s.r[0], s.r[2]);
@@ -98,7 +98,8 @@ fn follow(mut b: Here, s: &mut Saved, d: &Descriptor, at: u64, w: u64) -> bool {
     take(b, 3);
     remember(b, w);
     verified(b);
-    advance(clock, low_of(w).wrapping_add(1));
+    slot.leaves(at, if ok != 0 { s.r[3] } else { seen.0 });
+    advance(&slot.clock, low_of(w).wrapping_add(1));
     apply(s, ok != 0, seen);
     true
 }
@@ -109,6 +110,7 @@ fn lead(b: Here, s: &mut Saved, d: &Descriptor, at: u64) {
     let mine = (s.r[0], s.r[2]);
     let seen = exchange(at, mine, (s.r[3], s.r[1]));
     let ok = seen == mine;
+    slot.leaves(at, if ok { s.r[3] } else { seen.0 });
     apply(s, ok, seen);
     let now = slot.clock.load(Ordering::Relaxed);
     let w = word(kind::ATOMIC, 0, site(d), now);

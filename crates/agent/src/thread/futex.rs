@@ -1,4 +1,5 @@
-//! Futex calls of code that is not hooked: each replica waits for itself.
+//! Futex calls of code that is not hooked. What they return is logged, and only the leader waits; but who joins a thread
+//! waits for its own replica's.
 
 use crate::call::input;
 use crate::gate::{self, real};
@@ -32,8 +33,9 @@ pub fn waits(args: &[u64; 6]) -> bool {
     )
 }
 
-/// futex: never matched one to one (design, section 4). What it returns matters only to code
-/// that loops on its word; timeouts of code that is not hooked are inputs.
+/// futex. What it returns decides how code that is not hooked goes on: it looks at its word again, spins, or believes
+/// that it was woken. So every result is an input, but for three: inside a hook, which logs what comes of the whole; a
+/// wake-up, which every replica makes; and the end of a thread, for which each replica waits by itself.
 pub fn futex(frame: &mut Frame, row: &'static Row) {
     let args = frame.args();
     let mut b = block();
@@ -45,8 +47,8 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
         // whether one has to wait is a matter of each replica.)
         return input(frame, row);
     }
-    if crate::serial::active() {
-        // Every result is logged; a follower's threads never sleep here, they wait for their turns.
+    if crate::serial::active() || b.suspend == 0 && !(waits && !timed && joins(&args)) {
+        // A follower's threads never sleep here: they wait for the record.
         if !leads() && !waits {
             real(row.nr as u64, args);
         }
@@ -56,14 +58,11 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
         frame.rax = real(row.nr as u64, args) as u64;
         return;
     }
-    if b.suspend == 0 {
-        b.unlogged_at = b.pos;
-    }
     if b.suspend != 0 {
-        wait_in_kernel(frame, row, args);
-    } else if timed {
-        input(frame, row);
-    } else if leads() {
+        return wait_in_kernel(frame, row, args);
+    }
+    b.unlogged_at = b.pos;
+    if leads() {
         if b.intent_at != b.pos {
             // Not inside another operation, a join, say, that the others know by its name.
             intend(b, UNLOGGED, 0);
@@ -72,6 +71,12 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     } else {
         follow_wait(frame, row, args);
     }
+}
+
+/// Does it wait for the kernel to clear a thread's id, which it does without a word to the log? (It wakes as if
+/// processes shared the word.)
+fn joins(args: &[u64; 6]) -> bool {
+    args[1] & PRIVATE == 0 && super::is_id_word(args[0])
 }
 
 /// Follower: wait as the leader does, until its own history wakes it, or the leader has got on.

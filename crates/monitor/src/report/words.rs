@@ -34,6 +34,7 @@ pub fn operation(first: u64) -> String {
             "atomic instruction (site hash {:#06x})",
             record::short_of(first)
         ),
+        kind::LOAD => format!("load (site hash {:#06x})", record::short_of(first)),
         _ => record::name(k).to_owned(),
     }
 }

@@ -1,0 +1,238 @@
+//! Loads that decide about order (`geryon_patch` says which). The leader logs what it has found, a follower finds the
+//! same, whatever its memory holds at that moment, and not before what the leader's value says has happened here, too:
+//!
+//! - Where the word holds what the last atomic instruction on it has left there, the clock of that word tells: all that
+//!   came before the load has been done. (The word may have been changed again since.)
+//! - Else another thread has stored it plainly: a follower waits until its memory shows it. It may have shown it, and
+//!   gone on from there. If an atomic instruction did that, its tick tells. If a plain store did, all other threads have
+//!   come further than their leaders' were when they had stored it (`passed.rs`).
+//!
+//! A loop that polls logs what it finds when that changes, and how often it has found the same. Source: seed 2,
+//! sections 3 and 4.
+
+use super::compute::apply_load;
+use super::decode::{Descriptor, Saved};
+use super::operand::load;
+use super::passed::all_passed;
+use super::replay::either;
+use super::site;
+use crate::clock::{Slot, await_past_at, is_past, of_address};
+use crate::diverge::diverged;
+use crate::log::{
+    is_cut, marks, peek, publish, publish_load, put, remember, rewind, take, verified, view,
+};
+use crate::state::{Here, block, leads};
+use crate::thread;
+use crate::timer;
+use crate::wait::{Patience, announce, announce_end, intend_on};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+use geryon_abi::layout::{Poll, wait, why};
+use geryon_abi::record::{CLOCKED, POLLED, detail_of, kind, kind_of, low_of, short_of, word};
+
+/// So many nanoseconds a thread waits for a value which another one could still store that does nothing by which one could
+/// tell: it computes; or it spins on a word that is not known to decide, waits in fact for this thread, and the value
+/// has come and gone. Halved when that has been so.
+static PATIENCE: AtomicU64 = AtomicU64::new(2_000_000_000);
+/// But not below this.
+const LEAST: u64 = 50_000_000;
+
+/// The instruction is made, by the leader or a follower.
+pub(super) fn ordered(s: &mut Saved, d: &Descriptor, at: u64) {
+    let value = match leads() {
+        true => lead(d, at),
+        false => follow(s, d, at).unwrap_or_else(|| lead(d, at)),
+    };
+    apply_load(d, s, value);
+}
+
+/// What memory held, all that the clock counts, and whether the last of that left it there.
+fn observe(slot: &Slot, at: u64, size: u8) -> (u64, u32, bool) {
+    let mut patience = Patience::new();
+    loop {
+        let now = slot.clock.load(Ordering::Acquire);
+        // (While an operation is under way its tick is not there yet.)
+        if !slot.is_held() {
+            let value = load(at, size);
+            let left = slot.has_left(at, value);
+            fence(Ordering::Acquire);
+            if !slot.is_held() && slot.clock.load(Ordering::Relaxed) == now {
+                return (value, now, left);
+            }
+        }
+        if patience.spend() {
+            patience = Patience::new();
+        }
+    }
+}
+
+fn lead(d: &Descriptor, at: u64) -> u64 {
+    let mut b = block();
+    let (value, now, left) = observe(of_address(at), at, d.size);
+    let again = b.poll.is_again(b.pos, d.site, at);
+    if again && b.poll.value == value {
+        b.poll.count += 1;
+        return value;
+    }
+    let count = if again { b.poll.count } else { 0 };
+    let clocked = if left { CLOCKED } else { 0 };
+    let polled = if count != 0 { POLLED } else { 0 };
+    let w = word(kind::LOAD, clocked | polled, site(d), now);
+    put(b, w);
+    put(b, value);
+    if !left {
+        put(b, marks::number());
+    }
+    if count != 0 {
+        put(b, count);
+    }
+    remember(b, w);
+    match left {
+        true => publish(b),
+        false => publish_load(b),
+    }
+    b.poll = Poll::new(b.pos, d.site, at, value);
+    value
+}
+
+/// What the leader found. None when this replica leads by now.
+fn follow(s: &Saved, d: &Descriptor, at: u64) -> Option<u64> {
+    loop {
+        match step(s, d, at) {
+            Step::Found(value) => return Some(value),
+            Step::Leads => return None,
+            Step::Again => {}
+        }
+    }
+}
+
+/// What came of an attempt to follow.
+enum Step {
+    Found(u64),
+    /// This replica leads by now.
+    Leads,
+    /// The record was none of a leader that counts.
+    Again,
+}
+
+fn step(s: &Saved, d: &Descriptor, at: u64) -> Step {
+    let mut b = block();
+    let ours = word(kind::LOAD, 0, site(d), 0);
+    if b.pos >= b.limit {
+        intend_on(b, ours, at);
+    }
+    let again = b.poll.is_again(b.pos, d.site, at);
+    let Some(w) = peek(b) else {
+        return Step::Leads;
+    };
+    if kind_of(w) == kind::SIGNAL {
+        take(b, 1);
+        crate::raise::follow_signal_here(b, w);
+        return Step::Again;
+    }
+    let is_ours = kind_of(w) == kind::LOAD && short_of(w) == site(d);
+    let clocked = detail_of(w) & CLOCKED != 0;
+    let words = if clocked { 2 } else { 3 };
+    let polled = is_ours && detail_of(w) & POLLED != 0;
+    if again && (!is_ours || polled && b.poll.count < view(b, words)) {
+        // The leader has polled, too, and either has gone on by itself or has not yet found something else.
+        b.poll.count += 1;
+        return Step::Found(b.poll.value);
+    }
+    if !is_ours {
+        let ours = [ours, at, d.site, d.vaddr, load(at, d.size), s.r[0], 0, 0];
+        let code = match kind_of(w) == kind::LOAD {
+            true => why::SITE,
+            false => why::KIND,
+        };
+        diverged(code, b.pos, ours);
+        return Step::Again;
+    }
+    let seen = view(b, 1);
+    let slot = of_address(at);
+    b.verified = b.pos + 1;
+    if !await_past_at(b, b.pos, &slot.clock, low_of(w)) {
+        return Step::Again;
+    }
+    let value = match clocked {
+        true => Some(meant(seen, load(at, d.size))),
+        false => await_stored(b, slot, w, at, d.size),
+    };
+    let Some(value) = value else {
+        return Step::Again;
+    };
+    if !clocked {
+        b.loaded = view(b, 2);
+    }
+    take(b, words + u64::from(polled));
+    remember(b, w);
+    verified(b);
+    b.poll = Poll::new(b.pos, d.site, at, value);
+    Step::Found(value)
+}
+
+/// What the leader has seen, as it is here: memory tells, where it holds it, whether it is an address.
+fn meant(seen: u64, holds: u64) -> u64 {
+    let [same, here] = either(seen);
+    if holds == same { same } else { here }
+}
+
+/// Another thread's plain store has yet to come, or has come and gone. None when the log was cut off before the
+/// present record meanwhile.
+fn await_stored(mut b: Here, slot: &Slot, w: u64, at: u64, size: u8) -> Option<u64> {
+    let (values, epoch) = (either(view(b, 1)), view(b, 2));
+    let holds = load(at, size);
+    if values.contains(&holds) {
+        return Some(holds);
+    }
+    // Of a thread's id only its end counts, and that comes for certain, from the kernel.
+    let is_id = thread::is_id_word(at);
+    if is_id && values[0] != 0 {
+        return Some(values[0]);
+    }
+    b.standing = b.pos;
+    announce(wait::VALUE, wait::operand(at, size), values[1]);
+    let mut patience = Patience::new();
+    let mut since = 0;
+    let value = loop {
+        let holds = load(at, size);
+        if values.contains(&holds) {
+            break holds;
+        }
+        let now = slot.clock.load(Ordering::Acquire);
+        if now != low_of(w) && is_past(now, low_of(w)) && slot.is_last(at) {
+            break values[1];
+        }
+        if !is_id && all_passed(b, epoch) {
+            // (It may have come since.)
+            let holds = load(at, size);
+            break if values.contains(&holds) {
+                holds
+            } else {
+                values[1]
+            };
+        }
+        if patience.spend() {
+            if is_cut(b, b.pos) {
+                announce_end();
+                rewind(b, b.pos);
+                return None;
+            }
+            let now = timer::now(timer::MONOTONIC);
+            if since == 0 {
+                since = now;
+            }
+            let limit = PATIENCE.load(Ordering::Relaxed);
+            if now - since >= limit && !is_id {
+                PATIENCE.store((limit / 2).max(LEAST), Ordering::Relaxed);
+                break values[1];
+            }
+            patience = Patience::new();
+        }
+    };
+    announce_end();
+    if is_cut(b, b.pos) {
+        rewind(b, b.pos);
+        return None;
+    }
+    Some(value)
+}
