@@ -89,7 +89,11 @@ impl Guest {
     /// Reads a source's header.
     pub fn read(source: &Path) -> Result<Guest, String> {
         let text = fs::read_to_string(source).map_err(|e| e.to_string())?;
-        let cpp = source.extension().is_some_and(|e| e == "cpp");
+        let compiler = match source.extension().and_then(|e| e.to_str()) {
+            Some("cpp") => "g++",
+            Some("rs") => "rustc",
+            _ => "gcc",
+        };
         let mut guest = Guest {
             name: source
                 .file_stem()
@@ -110,7 +114,7 @@ impl Guest {
             most: u32::MAX,
             geryon_only: false,
             source: source.to_owned(),
-            compiler: if cpp { "g++" } else { "gcc" }.to_owned(),
+            compiler: compiler.to_owned(),
             flags: Vec::new(),
         };
         if !text.starts_with("// build:") {
@@ -177,9 +181,11 @@ impl Guest {
         }
         let partial = out.join(format!("{}.partial", self.name));
         let mut command = Command::new(&self.compiler);
-        command
-            .args(["-O2", "-g", "-Wall", "-Wextra", "-pthread"])
-            .arg(&self.source);
+        match self.compiler.as_str() {
+            "rustc" => command.args(["--edition", "2021", "-O", "-g"]),
+            _ => command.args(["-O2", "-g", "-Wall", "-Wextra", "-pthread"]),
+        };
+        command.arg(&self.source);
         command.arg("-o").arg(&partial).args(&self.flags);
         let result = command
             .output()
@@ -214,7 +220,7 @@ pub fn find(folder: &Path) -> (Vec<Result<Guest, String>>, SystemTime) {
     {
         let path = entry.path();
         match path.extension().and_then(|e| e.to_str()) {
-            Some("c" | "cpp") => sources.push(path),
+            Some("c" | "cpp" | "rs") => sources.push(path),
             Some("h") => {
                 let time = entry.metadata().and_then(|m| m.modified());
                 headers = headers.max(time.expect("a header has a time"));
