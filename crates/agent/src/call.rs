@@ -176,7 +176,7 @@ fn is_agreed(nr: u16, digest: u64) -> bool {
     let Some(start) = b.pos.checked_sub(BEGIN_WORDS) else {
         return false;
     };
-    if private().verify != verify::ASYNC {
+    if whose::waits(b) {
         confirmed(b, b.pos, whose::at_least(nr));
     }
     is_end(b, b.pos)
@@ -233,7 +233,7 @@ fn lead(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) {
     point!(RendezvousUnpublished);
     publish(b);
     point!(RendezvousPublished);
-    if private().verify != verify::ASYNC {
+    if whose::waits(b) {
         b.repeatable = repeat::CALL;
         point!(SignalInRendezvous);
         whose::wait(b, nr, &args);
