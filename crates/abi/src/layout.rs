@@ -125,6 +125,8 @@ pub const MAX_CHILDREN: usize = 4096;
 pub const MAX_EXITING: usize = 512;
 /// Pending signals of one thread that wait for a safe point.
 pub const MAX_PENDING: usize = 64;
+/// Of them, so many are let in at one moment, each handler interrupted by the next one before its first instruction.
+pub const MAX_TOGETHER: usize = 32;
 
 /// Environment strings that the monitor appends at exec and the agent removes again.
 pub const INJECTED_ENV: usize = 2;
@@ -384,7 +386,8 @@ pub struct Block {
     pub signal_logged: u64,
     /// How many there were then.
     pub signal_count: u32,
-    pad5: u32,
+    /// How many of them the record holds: their handlers interrupt one another at once.
+    pub signals_in_record: u32,
     /// Follower: how many of the leader's compares have failed here, one after the other, that would have
     /// succeeded on this replica's memory.
     pub contradicted: u64,

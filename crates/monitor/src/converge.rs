@@ -300,7 +300,7 @@ impl Monitor {
         let takes_signal = self
             .threads
             .get(&part.tid)
-            .is_none_or(|t| t.inject.is_some() || t.frame_mask.is_some());
+            .is_none_or(|t| t.takes_signal());
         let there = (part.tid, part.pos, Doing::Computes);
         Ok(!self.in_agent(part.tid)?
             && !in_trampoline

@@ -10,6 +10,8 @@ use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, is_breakpoint, signal_thre
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
+mod together;
+
 /// The monitor's own blocked signals.
 pub struct Signals {
     set: libc::sigset_t,
@@ -102,18 +104,20 @@ struct Dispositions {
 
 impl Dispositions {
     fn of(pid: Pid) -> Dispositions {
-        let text = geryon_tracee::text(format!("/proc/{pid}/status")).unwrap_or_default();
-        let mask = |name: &str| {
-            text.lines()
-                .find_map(|l| l.strip_prefix(name))
-                .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
-                .unwrap_or(0)
-        };
-        Dispositions {
-            caught: mask("SigCgt:"),
-            ignored: mask("SigIgn:"),
-        }
+        let [caught, ignored] = sets(pid, ["SigCgt:", "SigIgn:"]);
+        Dispositions { caught, ignored }
     }
+}
+
+/// Sets of signals that the kernel tells of a thread.
+fn sets<const N: usize>(tid: Pid, names: [&str; N]) -> [u64; N] {
+    let text = geryon_tracee::text(format!("/proc/{tid}/status")).unwrap_or_default();
+    names.map(|name| {
+        text.lines()
+            .find_map(|l| l.strip_prefix(name))
+            .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
+            .unwrap_or(0)
+    })
 }
 
 /// Signals that an instruction raises.
@@ -175,10 +179,6 @@ pub(crate) fn is_trap(info: &[u64; 16]) -> bool {
 
 /// Where the mask is in the kernel's `struct ucontext`.
 const UC_SIGMASK: u64 = 296;
-/// Where the flags are.
-const UC_FLAGS: u64 = 176;
-/// Of these: the processor stops behind each instruction.
-const TRAP_FLAG: u64 = 1 << 8;
 
 /// Was it sent by kill or tgkill? Then the kernel says by whom.
 pub(crate) fn is_sent(info: &[u64; 16]) -> bool {
@@ -219,10 +219,8 @@ impl Monitor {
         if signal == libc::SIGTRAP && self.on_point(tid, pid)? {
             return Ok(());
         }
-        if let Some(mask) = thread.frame_mask
-            && signal == libc::SIGTRAP
-        {
-            return self.mend_mask(tid, pid, mask);
+        if signal == libc::SIGTRAP && thread.enters_handler {
+            return self.on_handler_entered(tid, pid);
         }
         if let Some(info) = thread.inject
             && info[0] as i32 == signal
@@ -549,28 +547,11 @@ impl Monitor {
         for info in overtaken {
             signal_thread(t.pid, tid, info[0] as i32)?;
         }
-        if t.frame_mask.is_some() {
+        if t.frame_mask.is_some() || !t.on_top.is_empty() {
+            t.enters_handler = true;
             return Ok(tracee.step(signal)?);
         }
         Ok(tracee.resume(signal)?)
-    }
-
-    /// The handler's first instruction: correct the mask in its frame. And the flags, which may hold the step that led
-    /// here: the program would be ended by a SIGTRAP behind its handler.
-    fn mend_mask(&mut self, tid: Pid, pid: Pid, mask: u64) -> Result<()> {
-        let tracee = Stopped(tid);
-        let context = tracee.regs()?.rsp.wrapping_add(8);
-        let memory = self.memory(pid)?;
-        memory.set_word(context.wrapping_add(UC_SIGMASK), mask)?;
-        let flags = context.wrapping_add(UC_FLAGS);
-        let saved = memory.word(flags)?;
-        if saved & TRAP_FLAG != 0 {
-            memory.set_word(flags, saved & !TRAP_FLAG)?;
-        }
-        if let Some(t) = self.threads.get_mut(&tid) {
-            t.frame_mask = None;
-        }
-        Ok(tracee.resume(0)?)
     }
 
     fn on_fault(

@@ -187,7 +187,7 @@ impl Monitor {
         let in_flight = self
             .threads
             .values()
-            .any(|t| t.pid == pid && (t.inject.is_some() || t.frame_mask.is_some()));
+            .any(|t| t.pid == pid && t.takes_signal());
         if self.bears(id, source) {
             // The copy would stand behind that fork, and nobody would make its child.
             return Some(BEING_BORN);
