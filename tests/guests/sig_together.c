@@ -88,6 +88,7 @@ int main(void) {
       handle(SIGRTMIN + 1, round == 2 ? SA_NODEFER : 0, 0);
       sigset_t all, none, within, after;
       sigfillset(&all);
+      sigdelset(&all, SIGTRAP); // (what makes Geryon fail at a point in the tests)
       sigemptyset(&none);
       sigaddset(&none, SIGWINCH);
       sigemptyset(&within);

@@ -230,6 +230,22 @@ fn who_sleeps_in_a_futex_has_come_past_a_crash() {
     assert!(lost > 0, "nobody was lost");
 }
 
+/// A leader is lost before or behind the record of several signals that are let in together, and a follower while it
+/// reads it. What had let them in is the successor's to do: they wait in its kernel until then. (From its block they
+/// came before that, under a mask that shut them out.)
+#[test]
+fn signals_that_come_together_are_not_lost() {
+    let guest = guest::built("sig_together");
+    let argv = [&*guest.to_string_lossy()];
+    let nth = [1, 2, 3, 8, 13, 20, 33].into_iter();
+    let points = ["signal-unlogged", "signal-queued"].into_iter();
+    let places = points.flat_map(|p| nth.clone().map(move |nth| vec![format!("{p}:{nth}:0")]));
+    all_right(&argv, places);
+    let places = nth.map(|nth| vec![format!("signal-read:{nth}:1")]);
+    let lost = right_in(&BOTH, &argv, fail_at(places), "1 replica replaced");
+    assert!(lost > 0, "no follower was lost");
+}
+
 /// The guest is right in both orders, whichever of these places go wrong together, and leaders are lost.
 fn all_right(argv: &[&str], places: impl Iterator<Item = Vec<String>> + Clone) {
     all_right_with(argv, fail_at(places));

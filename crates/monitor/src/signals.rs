@@ -142,6 +142,12 @@ pub(crate) fn caught(pid: Pid) -> u64 {
     Dispositions::of(pid).caught
 }
 
+/// The signals that are shut out of a thread, as bits.
+pub(crate) fn blocked(tid: Pid) -> u64 {
+    let [blocked] = sets(tid, ["SigBlk:"]);
+    blocked
+}
+
 /// Would this signal end the process?
 pub(crate) fn ends(pid: Pid, signal: i32) -> bool {
     disposition(pid, signal) == Disposition::Ends
