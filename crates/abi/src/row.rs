@@ -144,6 +144,24 @@ pub enum Kind {
     Special,
 }
 
+impl Kind {
+    /// Does what the argument points to hold addresses itself?
+    pub const fn nests(self) -> bool {
+        matches!(
+            self,
+            Kind::IovecIn(_)
+                | Kind::IovecOut(_)
+                | Kind::MsghdrIn
+                | Kind::MsghdrOut
+                | Kind::MmsghdrIn(_)
+                | Kind::MmsghdrOut(_)
+                | Kind::Strings
+                | Kind::SigmaskPair
+                | Kind::Ifconf
+        )
+    }
+}
+
 /// Bytes of a struct flock.
 pub const FLOCK_BYTES: u32 = 32;
 
@@ -182,6 +200,8 @@ pub struct Row {
     pub args: &'static [Arg],
     /// Its result is the id of a process, thread or group.
     pub gives_id: bool,
+    /// What it is given may hold addresses of its own.
+    pub nests: bool,
     /// What a user should know; empty when there is nothing.
     pub note: &'static str,
 }

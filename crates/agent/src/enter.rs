@@ -94,13 +94,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     match table::row(number) {
         // (Calls that change mappings are refused there; a hook gives a pthread function a time of ours.)
         Some(row) if is_ordered(number) || number == nr::FUTEX => dispatch(frame, row),
-        Some(row) => {
-            let given = crate::nowhere::hide(frame, row);
-            dispatch(frame, row);
-            if let Some(given) = given {
-                crate::nowhere::show(frame, given);
-            }
-        }
+        Some(row) => crate::nowhere::hide(frame, row, dispatch),
         None => {
             /// Beyond this no kernel will have calls for a long time: not worth a message.
             const PLAUSIBLE: u64 = 1 << 20;
