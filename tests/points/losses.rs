@@ -246,6 +246,20 @@ fn signals_that_come_together_are_not_lost() {
     assert!(lost > 0, "no follower was lost");
 }
 
+/// The same child is lost in all replicas before it has said who it is: who takes over makes it anew, and is not copied
+/// before. (It logged its dead one, and the program went on without that child, and without a word.)
+#[test]
+fn a_child_that_is_lost_in_all_replicas_is_made_anew() {
+    let script = "for i in 1 2 3 4 5 6; do (echo $i); done; echo done";
+    let places = (1..=6).flat_map(|nth| [0, 3].map(|every| (nth, every)));
+    let places = places.map(|(nth, every)| {
+        let delays = (every != 0).then(|| format!("record-delayed:{every}"));
+        let lost = (0..3).map(|replica| format!("child-new:{nth}:{replica}"));
+        delays.into_iter().chain(lost).collect()
+    });
+    all_right(&["bash", "-c", script], places);
+}
+
 /// The guest is right in both orders, whichever of these places go wrong together, and leaders are lost.
 fn all_right(argv: &[&str], places: impl Iterator<Item = Vec<String>> + Clone) {
     all_right_with(argv, fail_at(places));

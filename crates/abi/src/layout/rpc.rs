@@ -76,7 +76,7 @@ pub const INHERITED: u64 = BASE + 28;
 /// It is about to make memory writable: (address, length); answers 0 or an errno.
 pub const MAY_WRITE: u64 = BASE + 29;
 /// What the program calls a forked child that a lost replica's has led: (sequence number of the fork);
-/// answers 0 when none has.
+/// answers 0 when none has, and -EAGAIN where the one who asks has lost its own, so that there is none.
 pub const NAMED: u64 = BASE + 31;
 /// A follower that maps objects is about to end; answers 0, or -EAGAIN as long as the leader has not compared.
 pub const ENDS: u64 = BASE + 32;
@@ -101,5 +101,7 @@ pub const FILTERS: u64 = BASE + 38;
 /// come with them? (what their handlers shut out, how many): answers 0; 1 if it does, and waits there, too; 2 if the
 /// kernel has it, which gives it now. (All ones: it has not; all others are to wait again.)
 pub const LETS_IN: u64 = BASE + 39;
+/// A follower has ended its own child, for the leader's fork has failed: (sequence number of the fork).
+pub const UNMADE: u64 = BASE + 40;
 /// One past the last.
-pub const END: u64 = BASE + 40;
+pub const END: u64 = BASE + 41;

@@ -188,7 +188,7 @@ impl Monitor {
             .threads
             .values()
             .any(|t| t.pid == pid && t.takes_signal());
-        if self.bears(id, source) {
+        if self.bears(id, source) || self.lacks_child(source) {
             // The copy would stand behind that fork, and nobody would make its child.
             return Some(BEING_BORN);
         }

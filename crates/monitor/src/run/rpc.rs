@@ -121,6 +121,12 @@ impl Monitor {
                 Some(name) => i64::from(name),
                 None => return answer(tracee, &mut regs, 0),
             },
+            rpc::UNMADE => {
+                if let Some(member) = self.membership(pid) {
+                    self.forget_lost_newborn(member, regs.rdi);
+                }
+                0
+            }
             rpc::FETCH => self.hand(pid, regs.rdi as u32, regs.rsi, regs.rdx),
             rpc::FAILED => {
                 self.on_failed(pid, regs.rdi, regs.rsi);
