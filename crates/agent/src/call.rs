@@ -26,7 +26,6 @@ use geryon_abi::row::{Class, Kind, Row};
 
 pub mod copied;
 mod reading;
-pub mod stored;
 mod whose;
 pub mod writing;
 
@@ -426,7 +425,7 @@ fn blames_its_caller(row: &Row, args: &[u64; 6], result: i64) -> bool {
     const ENOTSOCK: i64 = -88;
     match result {
         // (What a socket has kept it tells once.)
-        EINVAL | EFAULT if stored::may_be_anothers() => false,
+        EINVAL | EFAULT if crate::stored::may_be_anothers() => false,
         // (A header of capabilities has been changed by the answer; where there is no room for a peer's address that
         // is found when a packet, or a connection, has been taken. A timer that cannot be made has taken its id.)
         EINVAL if row.nr as u64 == crate::enter::nr::TIMER_CREATE => false,

@@ -46,6 +46,7 @@ pub mod shared;
 mod shown;
 pub mod state;
 pub mod stop;
+mod stored;
 pub mod thread;
 pub mod timer;
 mod timing;

@@ -148,7 +148,7 @@ pub(super) fn walk<T: Transfer>(
                         message(t, next, u64::MAX, &room);
                     }
                     if is_torn || is_refused(next) {
-                        crate::call::stored::note();
+                        crate::stored::note();
                     }
                 }
             }
