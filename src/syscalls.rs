@@ -339,6 +339,7 @@ fn kind(args: &[Arg], kind: Kind) -> String {
         Kind::Siginfo => "in siginfo",
         Kind::SiginfoOut => "out siginfo",
         Kind::FutexSecond(_) => "addr if the operation has two",
+        Kind::FutexThird(_) => "int32 if the operation has it",
         Kind::Ifconf => "in out ifconf",
         Kind::ByCommand => "by command",
         Kind::Special => "special",

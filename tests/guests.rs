@@ -26,6 +26,8 @@ const VARIANTS: &[(&str, u32, &str)] = &[
     ("data", 3, "serial"),
     ("data", 2, "clocks"),
 ];
+/// In place of such a level: a guest with `async`, compared after the fact.
+const ASYNC: &str = "async";
 /// Within so many native runs, the output of a `varies` guest must differ.
 const VARIES_RUNS: usize = 40;
 /// What a report of a divergence must name.
@@ -117,7 +119,8 @@ fn try_guest(
     let usual = settings::replicas_and_orders(&[1, 2, 3]).into_iter();
     let ways = usual.flat_map(|(n, order)| {
         let delays = if guest.delayed && n > 1 { DELAYS } else { &[0] };
-        delays.iter().map(move |every| (n, order, *every, "none"))
+        let usual = delays.iter().map(move |every| (n, order, *every, "none"));
+        usual.chain((guest.unconfirmed && n > 1).then_some((n, order, 0, ASYNC)))
     });
     let (numbers, orders) = (settings::replicas(&[2, 3]), settings::orders());
     let asked = |(_, n, order): &&(_, u32, &str)| numbers.contains(n) && orders.contains(order);
@@ -132,8 +135,12 @@ fn try_guest(
         }
         let mut program = program.in_order(n, order);
         let mut way = format!("{n} {order}");
+        match level {
+            "none" => {}
+            ASYNC => program.option("--verify", level),
+            _ => program.option("--variants", level),
+        }
         if level != "none" {
-            program.option("--variants", level);
             way += &format!(" {level}");
         }
         if every > 0 {

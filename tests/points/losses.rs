@@ -163,6 +163,19 @@ fn process_groups_are_kept() {
     all_right(&[&*guest.to_string_lossy()], all.chain(again));
 }
 
+/// Who has taken over answers waits as the kernel does: a child that was stopped was waited for for ever, one whose end
+/// nobody wanted to hear of was found, and a wait for children of all kinds found a lost replica. (Not here: a SIGSTOP
+/// that is lost with who is to be stopped by it.)
+#[test]
+fn waits_are_answered_as_before() {
+    let guest = guest::built("recover_waits");
+    let begun = [2, 12, 30, 50].map(|nth| vec![format!("call-begun:{nth}")]);
+    let noted = [7, 28, 49, 56, 84].map(|nth| vec![format!("call-noted:{nth}")]);
+    let follower = [3, 40].map(|nth| vec![format!("acknowledged:{nth}:1")]);
+    let all = begun.into_iter().chain(noted).chain(follower);
+    all_right(&[&*guest.to_string_lossy()], all);
+}
+
 /// A leader that has taken over is lost right behind a call that tells an id or gives a thread its name: what the
 /// kernel has told it is not what the program knows, and its descriptors of files below /proc are of a process that
 /// is gone. (call-noted:67, for one.)
@@ -228,6 +241,36 @@ fn who_sleeps_in_a_futex_has_come_past_a_crash() {
     // (In clocks plain loads decide.)
     let lost = right_in(&["serial"], &argv, faults, "did not");
     assert!(lost > 0, "nobody was lost");
+}
+
+/// A leader is lost before or behind the record of several signals that are let in together, and a follower while it
+/// reads it. What had let them in is the successor's to do: they wait in its kernel until then. (From its block they
+/// came before that, under a mask that shut them out.)
+#[test]
+fn signals_that_come_together_are_not_lost() {
+    let guest = guest::built("sig_together");
+    let argv = [&*guest.to_string_lossy()];
+    let nth = [1, 2, 3, 8, 13, 20, 33].into_iter();
+    let points = ["signal-unlogged", "signal-queued"].into_iter();
+    let places = points.flat_map(|p| nth.clone().map(move |nth| vec![format!("{p}:{nth}:0")]));
+    all_right(&argv, places);
+    let places = nth.map(|nth| vec![format!("signal-read:{nth}:1")]);
+    let lost = right_in(&BOTH, &argv, fail_at(places), "1 replica replaced");
+    assert!(lost > 0, "no follower was lost");
+}
+
+/// The same child is lost in all replicas before it has said who it is: who takes over makes it anew, and is not copied
+/// before. (It logged its dead one, and the program went on without that child, and without a word.)
+#[test]
+fn a_child_that_is_lost_in_all_replicas_is_made_anew() {
+    let script = "for i in 1 2 3 4 5 6; do (echo $i); done; echo done";
+    let places = (1..=6).flat_map(|nth| [0, 3].map(|every| (nth, every)));
+    let places = places.map(|(nth, every)| {
+        let delays = (every != 0).then(|| format!("record-delayed:{every}"));
+        let lost = (0..3).map(|replica| format!("child-new:{nth}:{replica}"));
+        delays.into_iter().chain(lost).collect()
+    });
+    all_right(&["bash", "-c", script], places);
 }
 
 /// The guest is right in both orders, whichever of these places go wrong together, and leaders are lost.

@@ -16,6 +16,7 @@
 //! | `// beyond` | plain loads decide: right, or reported |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
 //! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
+//! | `// async` | also with `--verify async` |
 //! | `// not in serial: why` | an order that it is not run in (`clocks` likewise), or variants (`code`, `data`); the reason is printed |
 //! | `// replicas: 1` | a documented limit: not run with more replicas |
 //! | `// native: skip` | passes under Geryon only |
@@ -54,6 +55,8 @@ pub struct Guest {
     pub refused: Option<String>,
     /// Also run with threads that are delayed at records.
     pub delayed: bool,
+    /// Also run while nothing waits for confirmations.
+    pub unconfirmed: bool,
     /// Orders that it is not run in, and why.
     pub not_in: Vec<(String, String)>,
     /// The most replicas it is run with.
@@ -110,6 +113,7 @@ impl Guest {
             beyond: false,
             refused: None,
             delayed: false,
+            unconfirmed: false,
             not_in: Vec::new(),
             most: u32::MAX,
             geryon_only: false,
@@ -146,6 +150,7 @@ impl Guest {
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
                 "delayed" => guest.delayed = true,
+                "async" => guest.unconfirmed = true,
                 "not in serial" | "not in clocks" | "not in code" | "not in data" => {
                     let order = key.trim().trim_start_matches("not in ");
                     guest.not_in.push((order.to_owned(), value.to_owned()));

@@ -36,7 +36,7 @@ pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use place::Layout;
 pub use poll::Poll;
-pub use request::{Reap, Report, enclosed, failed};
+pub use request::{Reap, Report, enclosed, failed, reap};
 pub use segment::{Alone, CoreLine, FollowerLine, Header, MARKS, Mark, OpenHeader, RingControl};
 pub use sent::Sent;
 pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
@@ -130,6 +130,8 @@ pub const MAX_CHILDREN: usize = 4096;
 pub const MAX_EXITING: usize = 512;
 /// Pending signals of one thread that wait for a safe point.
 pub const MAX_PENDING: usize = 64;
+/// Of them, so many are let in at one moment, each handler interrupted by the next one before its first instruction.
+pub const MAX_TOGETHER: usize = 32;
 
 /// Environment strings that the monitor appends at exec and the agent removes again.
 pub const INJECTED_ENV: usize = 2;
@@ -215,6 +217,8 @@ pub struct Private {
     pub refused_shown: AtomicU32,
     /// See [`owes`].
     pub owes: AtomicU32,
+    /// 1: the program does not want to hear of its children's ends (by SIG_IGN or SA_NOCLDWAIT).
+    pub discards: Word32,
     /// 1: the program has opened a file below /proc for more than reading.
     pub proc_files: Word32,
     /// Which limits the program has set, a bit for each.
@@ -389,7 +393,8 @@ pub struct Block {
     pub signal_logged: u64,
     /// How many there were then.
     pub signal_count: u32,
-    pad5: u32,
+    /// How many of them the record holds: their handlers interrupt one another at once.
+    pub signals_in_record: u32,
     /// Follower: how many of the leader's compares have failed here, one after the other, that would have
     /// succeeded on this replica's memory.
     pub contradicted: u64,

@@ -135,6 +135,8 @@ pub enum Kind {
     SiginfoOut,
     /// Address of a futex operation's second word, where the operation (argument `.0`) has one.
     FutexSecond(u8),
+    /// A futex operation's third value, where the operation (argument `.0`) has one.
+    FutexThird(u8),
     /// struct ifconf: length and pointer to a buffer that the kernel fills.
     Ifconf,
     /// The meaning depends on a command argument: see the sub-table of the call
@@ -142,6 +144,24 @@ pub enum Kind {
     ByCommand,
     /// Hand-written treatment in the agent.
     Special,
+}
+
+impl Kind {
+    /// Does what the argument points to hold addresses itself?
+    pub const fn nests(self) -> bool {
+        matches!(
+            self,
+            Kind::IovecIn(_)
+                | Kind::IovecOut(_)
+                | Kind::MsghdrIn
+                | Kind::MsghdrOut
+                | Kind::MmsghdrIn(_)
+                | Kind::MmsghdrOut(_)
+                | Kind::Strings
+                | Kind::SigmaskPair
+                | Kind::Ifconf
+        )
+    }
 }
 
 /// Bytes of a struct flock.
@@ -156,6 +176,14 @@ pub const fn futex_has_second(op: u32) -> bool {
     const FLAGS: u32 = 128 | 256;
     // REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_REQUEUE_PI, CMP_REQUEUE_PI
     matches!(op & !FLAGS, 3 | 4 | 5 | 11 | 12)
+}
+
+/// Has this futex operation a third value? (Else a register holds anything there.)
+pub const fn futex_has_third(op: u32) -> bool {
+    /// FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME.
+    const FLAGS: u32 = 128 | 256;
+    // CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET, WAIT_REQUEUE_PI, CMP_REQUEUE_PI
+    matches!(op & !FLAGS, 4 | 5 | 9 | 10 | 11 | 12)
 }
 
 /// One argument of a call.
@@ -182,6 +210,8 @@ pub struct Row {
     pub args: &'static [Arg],
     /// Its result is the id of a process, thread or group.
     pub gives_id: bool,
+    /// What it is given may hold addresses of its own.
+    pub nests: bool,
     /// What a user should know; empty when there is nothing.
     pub note: &'static str,
 }

@@ -16,6 +16,7 @@ macro_rules! rows {
             support: $crate::row::Support::$support,
             args: &[$($crate::row::Arg { name: stringify!($arg), kind: $kind }),*],
             gives_id: $crate::table::is_id(&[$(stringify!($result))?]),
+            nests: $crate::table::nests($nr, &[$($kind),*]),
             note: concat!($($note)?),
         }),*];
     };
@@ -25,6 +26,24 @@ macro_rules! rows {
 const fn is_id(said: &[&str]) -> bool {
     assert!(said.is_empty() || matches!(said[0].as_bytes(), b"Id"));
     !said.is_empty()
+}
+
+/// May one of these arguments hold addresses?
+const fn nests(nr: u16, kinds: &[Kind]) -> bool {
+    const IOCTL: u16 = 16;
+    const SETSOCKOPT: u16 = 54;
+    if matches!(nr, IOCTL | SETSOCKOPT) {
+        // It depends on what is asked for.
+        return true;
+    }
+    let mut i = 0;
+    while i < kinds.len() {
+        if kinds[i].nests() {
+            return true;
+        }
+        i += 1;
+    }
+    false
 }
 
 /// Writes a part of the table whose calls are refused: number, name, errno, remedy.
@@ -37,6 +56,7 @@ macro_rules! refused {
             support: $crate::row::Support::Refused($errno),
             args: &[],
             gives_id: false,
+            nests: false,
             note: $note,
         }),*];
     };

@@ -176,7 +176,7 @@ fn is_agreed(nr: u16, digest: u64) -> bool {
     let Some(start) = b.pos.checked_sub(BEGIN_WORDS) else {
         return false;
     };
-    if private().verify != verify::ASYNC {
+    if whose::waits(b) {
         confirmed(b, b.pos, whose::at_least(nr));
     }
     is_end(b, b.pos)
@@ -233,7 +233,7 @@ fn lead(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) {
     point!(RendezvousUnpublished);
     publish(b);
     point!(RendezvousPublished);
-    if private().verify != verify::ASYNC {
+    if whose::waits(b) {
         b.repeatable = repeat::CALL;
         point!(SignalInRendezvous);
         whose::wait(b, nr, &args);
@@ -424,6 +424,8 @@ fn blames_its_caller(row: &Row, args: &[u64; 6], result: i64) -> bool {
     const ENOSYS: i64 = -38;
     const ENOTSOCK: i64 = -88;
     match result {
+        // (What a socket has kept it tells once.)
+        EINVAL | EFAULT if crate::stored::may_be_anothers() => false,
         // (A header of capabilities has been changed by the answer; where there is no room for a peer's address that
         // is found when a packet, or a connection, has been taken. A timer that cannot be made has taken its id.)
         EINVAL if row.nr as u64 == crate::enter::nr::TIMER_CREATE => false,

@@ -9,11 +9,12 @@ use crate::diverge::diverged;
 use crate::event::plain;
 use crate::log::{self, put, remember};
 use crate::look;
-use crate::raise::{self, CONVERGED, pending};
+use crate::raise::together::{self, Together};
+use crate::raise::{CONVERGED, pending};
 use crate::serial;
 use crate::state::{Here, block, leads};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{FIRST_LOOK, Siginfo, repeat, why};
+use geryon_abi::layout::{FIRST_LOOK, repeat, why};
 use geryon_abi::record::{detail_of, kind, kind_of, low_of, word};
 
 /// Called from the assembly entry with the application's registers; `Frame::pad` holds r11.
@@ -32,8 +33,8 @@ extern "C" fn geryon_on_converged(frame: &mut Frame) {
     {
         if kind_of(first) == kind::SIGNAL && detail_of(first) == CONVERGED {
             remember(b, first);
-            let info = raise::take_logged(b);
-            deliver(b, frame, &info);
+            let taken = together::take_logged(b);
+            deliver(b, frame, &taken);
         }
         if looks && kind_of(first) == kind::LOOK {
             b.plain = low_of(first);
@@ -59,8 +60,8 @@ fn lead(mut b: Here, frame: &mut Frame, signal: u64) {
     if pending(b) && b.hook_rsp == 0 {
         put(b, signal);
         remember(b, signal);
-        let info = raise::take_queued(b);
-        deliver(b, frame, &info);
+        let taken = together::take_queued(b);
+        deliver(b, frame, &taken);
     }
     if serial::looks() {
         look::lead(b, frame);
@@ -70,13 +71,14 @@ fn lead(mut b: Here, frame: &mut Frame, signal: u64) {
     }
 }
 
-fn deliver(mut b: Here, frame: &mut Frame, info: &Siginfo) -> ! {
+fn deliver(mut b: Here, frame: &mut Frame, signals: &Together) -> ! {
     if serial::looks() {
         b.plain = FIRST_LOOK;
     }
     crate::gate::deliver(
         core::ptr::from_mut(frame) as u64,
-        core::ptr::from_ref(info) as u64,
+        signals.address(),
+        signals.more(),
         true,
     )
 }

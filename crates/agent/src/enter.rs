@@ -12,6 +12,7 @@ use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
 
+const SIGCHLD: u32 = 17;
 const ENOSYS: i64 = -38;
 /// What is said where the table does not know better.
 const EINVAL: i64 = -22;
@@ -94,13 +95,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     match table::row(number) {
         // (Calls that change mappings are refused there; a hook gives a pthread function a time of ours.)
         Some(row) if is_ordered(number) || number == nr::FUTEX => dispatch(frame, row),
-        Some(row) => {
-            let given = crate::nowhere::hide(frame, row);
-            dispatch(frame, row);
-            if let Some(given) = given {
-                crate::nowhere::show(frame, given);
-            }
-        }
+        Some(row) => crate::nowhere::hide(frame, row, dispatch),
         None => {
             /// Beyond this no kernel will have calls for a long time: not worth a message.
             const PLAUSIBLE: u64 = 1 << 20;
@@ -158,6 +153,9 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::RT_SIGACTION => {
             let without = crate::sent::loses_handler(&frame.args());
             by_class(frame, row);
+            if frame.rax == 0 && frame.rdi as u32 == SIGCHLD {
+                crate::waits::note_discards();
+            }
             if frame.rax == 0
                 && let Some(signal) = without
             {

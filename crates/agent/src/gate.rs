@@ -27,7 +27,7 @@ unsafe extern "C" {
         frame: u64,
     ) -> i64;
     fn geryon_rpc(nr: u64, a: u64, b: u64, c: u64) -> i64;
-    fn geryon_deliver(frame: u64, siginfo: u64, exact: u64) -> !;
+    fn geryon_deliver(frame: u64, siginfo: u64, how: u64) -> !;
     fn geryon_on_user_stack(function: u64, a: u64, b: u64, c: u64, d: u64) -> i64;
     fn geryon_guarded(function: unsafe extern "C" fn(*mut u8), argument: *mut u8) -> u64;
 }
@@ -82,12 +82,12 @@ pub fn clone_thread(a: [u64; 5], block: u64, frame: u64) -> i64 {
     unsafe { geryon_clone(a[0], a[1], a[2], a[3], a[4], block, frame) }
 }
 
-/// Have the monitor deliver a signal at the application state in `frame`; `exact`: it is that of a thread
-/// in the midst of computation, every register counts (see `geryon_converged`).
-pub fn deliver(frame: u64, siginfo: u64, exact: bool) -> ! {
+/// Have the monitor deliver signals at the application state in `frame`, the first one and `more` on top of it;
+/// `exact`: it is that of a thread in the midst of computation, every register counts (see `geryon_converged`).
+pub fn deliver(frame: u64, siginfo: u64, more: u64, exact: bool) -> ! {
     // SAFETY: both point to this thread's agent stack, which nobody uses until the monitor has
     // read them.
-    unsafe { geryon_deliver(frame, siginfo, exact as u64) }
+    unsafe { geryon_deliver(frame, siginfo, 2 * more + exact as u64) }
 }
 
 /// Ask the monitor.

@@ -50,7 +50,7 @@ pub fn comes_out(row: &Row, args: &[u64; 6]) -> bool {
         Kind::SockaddrOut(_) | Kind::FdSet(_) | Kind::Ifconf | Kind::CapHeader => true,
         Kind::EpollEvents(_) => true,
         Kind::Int | Kind::Int32 | Kind::Fd | Kind::Addr | Kind::Unused | Kind::ByCommand => false,
-        Kind::Id | Kind::IdIf(..) | Kind::Group | Kind::InId(..) => false,
+        Kind::Id | Kind::IdIf(..) | Kind::Group | Kind::InId(..) | Kind::FutexThird(_) => false,
         Kind::Path | Kind::Strings | Kind::In(_) | Kind::IovecIn(_) | Kind::MsghdrIn => false,
         Kind::SockaddrIn(_) | Kind::Siginfo | Kind::Flock(_) => false,
         Kind::Sigmask | Kind::SigmaskPair | Kind::Sigevent | Kind::EpollEvent => false,

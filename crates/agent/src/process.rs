@@ -59,6 +59,7 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     private().related.set(1);
+    crate::waits::makes(flags);
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
     let Some(slot) = crate::thread::take_slot(frame) else {
         // No slot in the leader: the same answer everywhere.
@@ -88,7 +89,8 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     let name = block_at(slot).shown_tid;
     block_at(slot).free.store(1, Ordering::Release);
     promotion::settle();
-    parent(frame, row, executes, own, Birth::Vfork { name });
+    // (Its child is not made anew.)
+    let _ = parent(frame, row, executes, own, Birth::Vfork { name });
 }
 
 /// fork, and clone without shared memory.
@@ -101,6 +103,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     private().related.set(1);
+    crate::waits::makes(flags);
     if private().shares.get() != 0 {
         crate::thread::kin::join(block());
     }
@@ -108,17 +111,24 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     let sequence = private().forks.get();
     private().forks.set(sequence + 1);
     crate::log::delay();
-    let keep = kept(flags, executes);
-    if executes {
-        call::take_off(block(), row.nr, CONFIRMED);
+    let mut executes = executes;
+    loop {
+        let keep = kept(flags, executes);
+        if executes {
+            call::take_off(block(), row.nr, CONFIRMED);
+        }
+        // clone has five arguments: the sixth tells the monitor which fork this is.
+        let own = real_in_flight(NR_CLONE, &[keep, 0, 0, args[3], args[4], sequence], false);
+        if own == 0 {
+            child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
+            return;
+        }
+        if parent(frame, row, executes, own, Birth::Fork { sequence }).is_some() {
+            break;
+        }
+        // It leads by now.
+        executes = true;
     }
-    // clone has five arguments: the sixth tells the monitor which fork this is.
-    let own = real_in_flight(NR_CLONE, &[keep, 0, 0, args[3], args[4], sequence], false);
-    if own == 0 {
-        child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
-        return;
-    }
-    parent(frame, row, executes, own, Birth::Fork { sequence });
     if flags & CLONE_PARENT_SETTID != 0 && (frame.rax as i64) > 0 && row.nr as u64 == NR_CLONE {
         store_tid(args[2], frame.rax as u32);
     }
@@ -154,37 +164,47 @@ enum Birth {
 }
 
 impl Birth {
-    /// The id of a child whose birth the former leader has not logged.
-    fn shown(self, own: i64) -> i64 {
+    /// The id of a child whose birth the former leader has not logged. None: this replica's own was lost before it had
+    /// said who it is, and there is none.
+    fn shown(self, own: i64) -> Option<i64> {
         match self {
-            Birth::Vfork { name } if name != 0 && own > 0 => i64::from(name),
+            Birth::Vfork { name } if name != 0 && own > 0 => Some(i64::from(name)),
             // Another replica's may have led from its birth on, and be lost already.
             Birth::Fork { sequence } if own > 0 => match rpc(number::NAMED, sequence, 0, 0) {
-                0 => own,
-                name => name,
+                0 => Some(own),
+                EAGAIN => None,
+                name => Some(name),
             },
-            _ => own,
+            _ => Some(own),
         }
     }
 }
 
 /// The parent's end of fork and vfork: the leader shows its child's id, a follower notes which of
-/// its own that is.
-fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) {
+/// its own that is. None: this replica leads by now, and is to fork once more.
+fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) -> Option<()> {
     let b = block();
     point!(ForkUnlogged);
     if executes {
-        return complete(b, frame, row, kind::END, None, own, &Before::default());
+        complete(b, frame, row, kind::END, None, own, &Before::default());
+        return Some(());
     }
     let first = call::expect_end(b, frame, row.nr);
+    let given = || promotion::given(b, row, &frame.args(), CONFIRMED);
     let shown = match first {
         Some(_) => crate::log::get_ahead(b) as i64,
         // Its predecessor's child, or if there was none, its own.
-        None => promotion::given(b, row, &frame.args(), CONFIRMED).unwrap_or_else(|| {
-            let shown = birth.shown(own);
-            call::made(b, row.nr, CONFIRMED, shown);
-            shown
-        }),
+        None => match given() {
+            Some(given) => given,
+            None => {
+                let Some(shown) = birth.shown(own) else {
+                    real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
+                    return None;
+                };
+                call::made(b, row.nr, CONFIRMED, shown);
+                shown
+            }
+        },
     };
     if shown > 0 && own < 0 {
         // Its replica lacks a process from now on.
@@ -204,15 +224,19 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
         if shown != own {
             adopt(shown as u32, own as u32);
         }
-    } else if own > 0 && matches!(birth, Birth::Fork { .. }) {
+    } else if own > 0
+        && let Birth::Fork { sequence } = birth
+    {
         // The leader's fork failed: take ours back.
         real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
         real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
+        rpc(number::UNMADE, sequence, 0, 0);
     }
     match first {
         Some(first) => finish_for_good(b, frame, row, first),
         None => complete(b, frame, row, kind::END, None, shown, &Before::default()),
     }
+    Some(())
 }
 
 /// This process, and with it its replica, is lost: the monitor says why. It must not exit: that would be
@@ -408,16 +432,18 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     }
     raise::lead_signal_before(b, frame);
     b.call_start = b.pos;
-    let result = if promotion::has_taken_over() {
+    let (result, gone) = if promotion::has_taken_over() {
         crate::reap::wait(b, row, args, digest)
     } else {
-        call::execute(row, args, digest, &Before::default())
+        let result = call::execute(row, args, digest, &Before::default());
+        (result, gone_child(row.nr as u64, &args, result))
     };
-    let gone = if result >= 0 {
-        gone_child(row.nr as u64, &args, result)
-    } else {
-        0
-    };
+    if result >= 0 && gone == 0 && private().replicas > 1 && !promotion::has_taken_over() {
+        match crate::waits::told(row, &args, result) {
+            0 => {}
+            child => crate::reap::told(child),
+        }
+    }
     if gone != 0 && promotion::has_taken_over() {
         // What the kernel knows as a child of this process: one that has followed, or its own.
         match disown(gone) {
@@ -452,6 +478,9 @@ fn expect_wait(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(u6
 
 /// The id of the child that this successful wait has reaped, or 0.
 pub fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
+    if result < 0 {
+        return 0;
+    }
     if nr == NR_WAITID {
         const WNOWAIT: u64 = 0x100_0000;
         if args[2] == 0 || args[3] & WNOWAIT != 0 {

@@ -2,22 +2,22 @@
 //! in the thread's block; the leader's thread logs them at its next safe point (the start or
 //! the end of a call), and every replica's thread has its monitor-made delivery there.
 
-use crate::access::here;
 use crate::call::after;
 use crate::compare::same_kind;
 use crate::gate::{guarded, real, rpc, rpc_on_user_stack};
-use crate::log::{get, publish, put, remember};
-use crate::state::{Here, block, layout, leads};
-use crate::stop::broken;
+use crate::log::{publish, put, remember};
+use crate::state::{Here, block, leads};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{Interruption, MAX_INTERRUPTIONS, MAX_PENDING, Siginfo, rpc as number};
+use geryon_abi::layout::{Interruption, MAX_INTERRUPTIONS, rpc as number};
 use geryon_abi::record::{detail_of, kind, kind_of, word};
 use geryon_abi::row::Row;
+use together::Together;
+
+pub mod together;
 
 const NR_RT_SIGACTION: u64 = 13;
 const NR_RT_SIGPROCMASK: u64 = 14;
-const LAST_SIGNAL: u32 = 64;
 const SIG_SETMASK: u64 = 2;
 const SA_RESTART: u64 = 0x1000_0000;
 /// Detail of a SIGNAL record: the handler interrupts computation (see `converged.rs`).
@@ -81,65 +81,21 @@ pub fn deliver_now(b: Here, frame: &mut Frame) -> ! {
 }
 
 fn lead(b: Here, frame: &mut Frame) -> ! {
-    let info = take_queued(b);
-    deliver(frame, &info)
-}
-
-/// Leader: log the oldest queued signal.
-pub(crate) fn take_queued(mut b: Here) -> Siginfo {
-    let info = b.pending[0];
-    if !pending(b) || !(1..=LAST_SIGNAL).contains(&(info.0[0] as u32)) {
-        // It has come here by a fault: what is logged all others believe.
-        broken();
-    }
-    crate::timer::rang(&info);
-    crate::sent::was_given(b, &info);
-    for w in info.0 {
-        put(b, layout().name(w));
-    }
-    point!(SignalUnlogged);
-    b.signal_count = b.pending_count.load(Ordering::Acquire);
-    b.signal_logged = b.pos;
-    crate::call::landed(b);
-    point!(SignalQueued);
-    // Only now: a successor takes over what was not logged (and knows by `signal_logged` what was).
-    drop_first(b);
-    b.signal_logged = 0;
-    info
+    let taken = together::take_queued(b);
+    deliver(frame, &taken)
 }
 
 fn follow(b: Here, frame: &mut Frame) -> ! {
-    let info = take_logged(b);
-    deliver(frame, &info)
-}
-
-/// Follower: the signal whose words come next in the log.
-pub(crate) fn take_logged(b: Here) -> Siginfo {
-    let mut info = Siginfo([0; 16]);
-    for w in &mut info.0 {
-        // (What a process gave a signal to hold may be an address.)
-        *w = here(get(b));
-    }
-    crate::timer::rang(&info);
-    crate::sent::was_given(b, &info);
-    point!(SignalRead);
-    info
-}
-
-/// The oldest queued signal is taken. The monitor only appends, while this thread is stopped.
-fn drop_first(mut b: Here) {
-    let count = (b.pending_count.load(Ordering::Acquire) as usize).min(MAX_PENDING);
-    for i in 1..count {
-        b.pending[i - 1] = b.pending[i];
-    }
-    b.pending_count.fetch_sub(1, Ordering::AcqRel);
+    let taken = together::take_logged(b);
+    deliver(frame, &taken)
 }
 
 /// Length of a `syscall` instruction, and of the jump that stands for it in a trampoline.
 const REISSUE: u64 = 2;
 
-/// Have the handler of a signal run at the application state in the frame.
-pub fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
+/// Have the handlers of signals run at the application state in the frame.
+pub fn deliver(frame: &mut Frame, signals: &Together) -> ! {
+    crate::nowhere::show(frame);
     // The handler's frame shows the program's own code (it may unwind from there); its
     // rt_sigreturn finds the trampoline again.
     let mut b = block();
@@ -158,7 +114,8 @@ pub fn deliver(frame: &mut Frame, info: &Siginfo) -> ! {
     // signal frame on it; control never comes back here.
     crate::gate::deliver(
         frame as *mut Frame as u64,
-        info as *const Siginfo as u64,
+        signals.address(),
+        signals.more(),
         false,
     )
 }
@@ -224,12 +181,12 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
     });
     if signal {
         // What it interrupts is what this one has interrupted.
-        let info = if leads() {
-            take_queued(b)
+        let taken = if leads() {
+            together::take_queued(b)
         } else {
-            take_logged(b)
+            together::take_logged(b)
         };
-        rpc(number::DELIVER_BEYOND, uc, &raw const info as u64, 0);
+        rpc(number::DELIVER_BEYOND, uc, taken.address(), taken.more());
     }
     crate::hook::resume_interrupted(uc);
     // From the youngest entry on: is it the point that this frame shows?
@@ -291,11 +248,6 @@ pub fn lead_signal_in_hook(b: Here, frame: &mut Frame, ended: u32) -> ! {
 /// handler here.
 pub fn follow_signal_here(b: Here, first: u64) {
     remember(b, first);
-    let mut info = Siginfo([0; 16]);
-    for w in &mut info.0 {
-        *w = get(b);
-    }
-    crate::timer::rang(&info);
-    crate::sent::was_given(b, &info);
-    rpc_on_user_stack(number::DELIVER_HERE, 0, &info as *const Siginfo as u64);
+    let taken = together::take_logged(b);
+    rpc_on_user_stack(number::DELIVER_HERE, taken.more(), taken.address());
 }

@@ -297,10 +297,7 @@ impl Monitor {
             .and_then(|id| self.groups.get(&id))
             .is_none_or(|g| g.areas.contain(regs.rip));
         // Its handler is about to run, and what it stands at is where that returns to.
-        let takes_signal = self
-            .threads
-            .get(&part.tid)
-            .is_none_or(|t| t.inject.is_some() || t.frame_mask.is_some());
+        let takes_signal = self.threads.get(&part.tid).is_none_or(|t| t.takes_signal());
         let there = (part.tid, part.pos, Doing::Computes);
         Ok(!self.in_agent(part.tid)?
             && !in_trampoline

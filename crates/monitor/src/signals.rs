@@ -10,6 +10,8 @@ use geryon_tracee::{Pid, Regs, RemoteMemory, Stopped, is_breakpoint, signal_thre
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
+mod together;
+
 /// The monitor's own blocked signals.
 pub struct Signals {
     set: libc::sigset_t,
@@ -102,18 +104,20 @@ struct Dispositions {
 
 impl Dispositions {
     fn of(pid: Pid) -> Dispositions {
-        let text = geryon_tracee::text(format!("/proc/{pid}/status")).unwrap_or_default();
-        let mask = |name: &str| {
-            text.lines()
-                .find_map(|l| l.strip_prefix(name))
-                .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
-                .unwrap_or(0)
-        };
-        Dispositions {
-            caught: mask("SigCgt:"),
-            ignored: mask("SigIgn:"),
-        }
+        let [caught, ignored] = sets(pid, ["SigCgt:", "SigIgn:"]);
+        Dispositions { caught, ignored }
     }
+}
+
+/// Sets of signals that the kernel tells of a thread.
+fn sets<const N: usize>(tid: Pid, names: [&str; N]) -> [u64; N] {
+    let text = geryon_tracee::text(format!("/proc/{tid}/status")).unwrap_or_default();
+    names.map(|name| {
+        text.lines()
+            .find_map(|l| l.strip_prefix(name))
+            .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
+            .unwrap_or(0)
+    })
 }
 
 /// Signals that an instruction raises.
@@ -138,6 +142,30 @@ pub(crate) fn caught(pid: Pid) -> u64 {
     Dispositions::of(pid).caught
 }
 
+/// The signals that are shut out of a thread, as bits.
+pub(crate) fn blocked(tid: Pid) -> u64 {
+    let [blocked] = sets(tid, ["SigBlk:"]);
+    blocked
+}
+
+/// Does the process ignore this signal because it has said so?
+pub(crate) fn ignores(pid: Pid, signal: i32) -> bool {
+    Dispositions::of(pid).ignored & bit(signal) != 0
+}
+
+/// Is it a signal of job control that stops, where nothing else is said?
+fn is_stop(signal: i32) -> bool {
+    matches!(
+        signal,
+        libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU
+    )
+}
+
+/// Would this signal stop the process?
+pub(crate) fn stops(pid: Pid, signal: i32) -> bool {
+    disposition(pid, signal) == Disposition::Stops
+}
+
 /// Would this signal end the process?
 pub(crate) fn ends(pid: Pid, signal: i32) -> bool {
     disposition(pid, signal) == Disposition::Ends
@@ -153,7 +181,7 @@ fn disposition(pid: Pid, signal: i32) -> Disposition {
     }
     match signal {
         libc::SIGCHLD | libc::SIGURG | libc::SIGWINCH | libc::SIGCONT => Disposition::Ignored,
-        libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => Disposition::Stops,
+        stop if is_stop(stop) => Disposition::Stops,
         _ => Disposition::Ends,
     }
 }
@@ -175,10 +203,6 @@ pub(crate) fn is_trap(info: &[u64; 16]) -> bool {
 
 /// Where the mask is in the kernel's `struct ucontext`.
 const UC_SIGMASK: u64 = 296;
-/// Where the flags are.
-const UC_FLAGS: u64 = 176;
-/// Of these: the processor stops behind each instruction.
-const TRAP_FLAG: u64 = 1 << 8;
 
 /// Was it sent by kill or tgkill? Then the kernel says by whom.
 pub(crate) fn is_sent(info: &[u64; 16]) -> bool {
@@ -219,10 +243,8 @@ impl Monitor {
         if signal == libc::SIGTRAP && self.on_point(tid, pid)? {
             return Ok(());
         }
-        if let Some(mask) = thread.frame_mask
-            && signal == libc::SIGTRAP
-        {
-            return self.mend_mask(tid, pid, mask);
+        if signal == libc::SIGTRAP && thread.enters_handler {
+            return self.on_handler_entered(tid, pid);
         }
         if let Some(info) = thread.inject
             && info[0] as i32 == signal
@@ -239,6 +261,11 @@ impl Monitor {
             return Ok(tracee.resume(signal)?);
         };
         let leads = self.leads(group, replica);
+        if let Some(g) = self.groups.get_mut(&group).filter(|_| leads)
+            && is_stop(signal)
+        {
+            g.job.stops_later(signal);
+        }
         let info = match info {
             Ok(info) if info[0] as i32 == signal => info,
             // It was killed meanwhile, and is gone, or stands at its end.
@@ -549,28 +576,11 @@ impl Monitor {
         for info in overtaken {
             signal_thread(t.pid, tid, info[0] as i32)?;
         }
-        if t.frame_mask.is_some() {
+        if t.frame_mask.is_some() || !t.on_top.is_empty() {
+            t.enters_handler = true;
             return Ok(tracee.step(signal)?);
         }
         Ok(tracee.resume(signal)?)
-    }
-
-    /// The handler's first instruction: correct the mask in its frame. And the flags, which may hold the step that led
-    /// here: the program would be ended by a SIGTRAP behind its handler.
-    fn mend_mask(&mut self, tid: Pid, pid: Pid, mask: u64) -> Result<()> {
-        let tracee = Stopped(tid);
-        let context = tracee.regs()?.rsp.wrapping_add(8);
-        let memory = self.memory(pid)?;
-        memory.set_word(context.wrapping_add(UC_SIGMASK), mask)?;
-        let flags = context.wrapping_add(UC_FLAGS);
-        let saved = memory.word(flags)?;
-        if saved & TRAP_FLAG != 0 {
-            memory.set_word(flags, saved & !TRAP_FLAG)?;
-        }
-        if let Some(t) = self.threads.get_mut(&tid) {
-            t.frame_mask = None;
-        }
-        Ok(tracee.resume(0)?)
     }
 
     fn on_fault(
@@ -643,17 +653,18 @@ impl Monitor {
 
     pub(crate) fn on_group_stop(&mut self, tid: Pid, signal: i32) -> Result<()> {
         let tracee = Stopped(tid);
-        if matches!(
-            signal,
-            libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU
-        ) {
+        if is_stop(signal) {
             if let Some(t) = self.threads.get_mut(&tid) {
                 t.listens = true;
+            }
+            if let Some(pid) = self.threads.get(&tid).map(|t| t.pid) {
+                self.job_changes(pid, Some(signal));
             }
             return Ok(tracee.listen()?);
         }
         // It may stop only now for a halt that was given up.
         if let Some(pid) = self.threads.get(&tid).map(|t| t.pid) {
+            self.job_changes(pid, None);
             self.note_halt(pid, &[tid]);
         }
         Ok(tracee.resume(0)?)

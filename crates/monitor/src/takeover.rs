@@ -304,9 +304,10 @@ impl Monitor {
     }
 
     /// Everything is replayed: the successor is to lead.
-    fn ask(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
+    fn ask(&mut self, id: GroupId, t: &mut Takeover, pid: Pid) -> Result<()> {
         // Threads born meanwhile, too.
         self.unconfine(t.successor);
+        self.hold_back(t, pid)?;
         self.bequeath(t, pid)?;
         self.pass_on_waiting(id, t, pid)?;
         self.pass_on_timers(t, pid)?;
@@ -354,6 +355,7 @@ impl Monitor {
             t.told = true;
             self.dies_at(FaultPoint::SuccessorLeads, pid);
             self.forget_reaped(id);
+            self.goes_on_stopped(id);
             self.journal.tell(&Event::Promoted {
                 replica: t.successor,
                 pid,

@@ -7,9 +7,9 @@ pub const BASE: u64 = 0x4759_0000;
 pub const DIVERGENCE: u64 = BASE + 1;
 /// Executable file mapping appeared: (address, length).
 pub const MAPPED: u64 = BASE + 2;
-/// Deliver a signal at the application state in the thread's frame: (frame, address of siginfo, 1 if the
-/// frame is that of a point in the midst of computation: `Frame::pad` holds r11, and the flags are as they
-/// were).
+/// Deliver signals at the application state in the thread's frame, each at the first instruction of the handler of
+/// the one before: (frame, address of their siginfo, 2 for each but the first, and 1 if the frame is that of a point in
+/// the midst of computation: `Frame::pad` holds r11, and the flags are as they were).
 pub const DELIVER: u64 = BASE + 3;
 /// Forked child starts: (sequence number of the fork in its parent, name of the socket to which the
 /// new group's segment is sent, see [`super::letter`]); answers 1 in the leader (2: it fetches its
@@ -23,7 +23,7 @@ pub const MESSAGE: u64 = BASE + 5;
 pub const EXEC: u64 = BASE + 6;
 /// Test hook, see `Private::sabotage`.
 pub const SABOTAGED: u64 = BASE + 7;
-/// Deliver a signal on the user stack inside a hook: (address of siginfo).
+/// Deliver signals on the user stack inside a hook: (how many beside the first one, address of their siginfo).
 pub const DELIVER_HERE: u64 = BASE + 8;
 /// Copy memory from the former leader, whose call wrote it, to the same address: (address, length).
 pub const INHERIT: u64 = BASE + 10;
@@ -41,8 +41,8 @@ pub const REAP: u64 = BASE + 14;
 pub const OUTDATED: u64 = BASE + 15;
 /// A new leader has not waited for this child yet: (its id as the program knows it).
 pub const UNREAPED: u64 = BASE + 16;
-/// Return from a handler and deliver a signal at the application state that is restored then: (the
-/// kernel's signal frame, address of siginfo); does not answer.
+/// Return from a handler and deliver signals at the application state that is restored then: (the
+/// kernel's signal frame, address of their siginfo, how many beside the first one); does not answer.
 pub const DELIVER_BEYOND: u64 = BASE + 17;
 /// Behind a call that the monitor has made the thread make, see `geryon_injected`; does not answer.
 pub const INJECTED: u64 = BASE + 18;
@@ -76,7 +76,7 @@ pub const INHERITED: u64 = BASE + 28;
 /// It is about to make memory writable: (address, length); answers 0 or an errno.
 pub const MAY_WRITE: u64 = BASE + 29;
 /// What the program calls a forked child that a lost replica's has led: (sequence number of the fork);
-/// answers 0 when none has.
+/// answers 0 when none has, and -EAGAIN where the one who asks has lost its own, so that there is none.
 pub const NAMED: u64 = BASE + 31;
 /// A follower that maps objects is about to end; answers 0, or -EAGAIN as long as the leader has not compared.
 pub const ENDS: u64 = BASE + 32;
@@ -97,5 +97,11 @@ pub const SENDS: u64 = BASE + 36;
 pub const CAME: u64 = BASE + 37;
 /// The leader's thread is about to have another program, in a process with seccomp filters: (`Block::filter`).
 pub const FILTERS: u64 = BASE + 38;
+/// A leader's thread is about to be given this many of the signals that wait in its block, at once; does the next one
+/// come with them? (what their handlers shut out, how many): answers 0; 1 if it does, and waits there, too; 2 if the
+/// kernel has it, which gives it now. (All ones: it has not; all others are to wait again.)
+pub const LETS_IN: u64 = BASE + 39;
+/// A follower has ended its own child, for the leader's fork has failed: (sequence number of the fork).
+pub const UNMADE: u64 = BASE + 40;
 /// One past the last.
-pub const END: u64 = BASE + 39;
+pub const END: u64 = BASE + 41;

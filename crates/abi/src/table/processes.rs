@@ -77,8 +77,8 @@ rows! { pub(super) PROCESSES:
     "Limits of memory hold in every replica, the others in the leader and in who takes over from it.";
   186 gettid Input Full () -> Id;
   200 tkill Lifecycle Full (tid: Id, sig: Int32);
-  202 futex Local Partial (uaddr: Special, op: Int32, val: Int32, timeout: ByCommand, uaddr2: FutexSecond(1), val3: Int32)
-    "In a follower a wait may return early and a wake may wake all, both of which futex allows. PI operations need \
+  202 futex Local Partial (uaddr: Special, op: Int32, val: Int32, timeout: ByCommand, uaddr2: FutexSecond(1), val3: FutexThird(1))
+    "Results are the leader's; a join waits for each replica's own thread. PI operations need \
      equal thread ids in all replicas, that is, pid namespaces.";
   203 sched_setaffinity Input Partial (pid: Id, cpusetsize: Int32, mask: In(Arg(1)))
     "Binds the leader's thread, and that of who takes over from it; followers keep their own CPUs. Not repeated \
@@ -88,7 +88,7 @@ rows! { pub(super) PROCESSES:
   219 restart_syscall Lifecycle Full ();
   231 exit_group Lifecycle Full (status: Int32);
   234 tgkill Lifecycle Full (tgid: Id, tid: Id, sig: Int32);
-  247 waitid Lifecycle Full (which: Int32, pid: Int32, infop: Out(Fixed(28)), options: Int32, rusage: Out(Fixed(144)));
+  247 waitid Lifecycle Full (which: Int32, pid: Int32, infop: OutAlways(Fixed(28)), options: Int32, rusage: Out(Fixed(144)));
   251 ioprio_set Each Full (which: Int32, who: IdIf(0, IOPRIO_WHO_PROCESS), ioprio: Int32);
   252 ioprio_get Input Full (which: Int32, who: IdIf(0, IOPRIO_WHO_PROCESS));
   273 set_robust_list Local Full (head: Addr, len: Int);

@@ -16,11 +16,19 @@
 use crate::gate::real;
 use crate::log::confirmed;
 use crate::state::{Here, private};
-use geryon_abi::layout::verify;
+use geryon_abi::layout::{verify, vforked};
 use geryon_abi::outcome::{ChangesFile, changes_file};
 use geryon_ring::roll::By;
 
 const NR_FSTAT: u64 = 5;
+
+/// Does an output wait for anybody? A vfork's child always does, whatever it is compared by: when it leaves its parent's
+/// memory for a program of its own, the children of the followers are ended. Each has to be there by then, and to have
+/// stored all that its parent goes on with.
+#[inline(always)]
+pub fn waits(b: Here) -> bool {
+    private().verify != verify::ASYNC || b.vforked != vforked::NOT
+}
 
 /// Leader: wait until this call, which has been published, is confirmed.
 pub fn wait(b: Here, nr: u16, args: &[u64; 6]) {

@@ -1,7 +1,7 @@
 //! What comes of a call that a seccomp filter of the program does not let pass.
 
 use crate::gate::real;
-use crate::raise;
+use crate::raise::{self, together::Together};
 use crate::seccomp::{ARCHITECTURE, Action, judge};
 use crate::state::{Here, block, private};
 use crate::stop::broken;
@@ -63,7 +63,7 @@ fn trap(frame: &mut Frame, number: u32) -> ! {
         end(frame, ENDS_PROCESS);
     }
     let info = told(frame, number);
-    raise::deliver(frame, &info)
+    raise::deliver(frame, &Together::alone(info))
 }
 
 /// What the handler is told: number, place and architecture of the call, and the filter's number as an errno.

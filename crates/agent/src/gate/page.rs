@@ -317,7 +317,7 @@ global_asm!(
     "ret",
     at!(0x1900),
     ".globl geryon_deliver",
-    "geryon_deliver:",               // extern "C" fn(frame, siginfo, exact) -> !: SSE registers first
+    "geryon_deliver:",               // extern "C" fn(frame, siginfo, how) -> !: SSE registers first
     load_xmm!("rdi"),
     "mov qword ptr gs:[0x28], 0",
     "mov eax, {deliver}",

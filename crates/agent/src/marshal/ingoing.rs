@@ -5,7 +5,7 @@ use crate::access::{readable, word32};
 use crate::digest::Digest;
 use crate::gate::guarded;
 use crate::state::layout;
-use geryon_abi::row::{Kind, Len, Row, SIGINFO_BYTES, futex_has_second};
+use geryon_abi::row::{Kind, Len, Row, SIGINFO_BYTES, futex_has_second, futex_has_third};
 use geryon_abi::table::kind_of;
 
 const PATH_MAX: usize = 4096;
@@ -43,6 +43,8 @@ pub fn digest(row: &Row, args: &[u64; 6]) -> u64 {
             }
             Kind::FutexSecond(op) if !futex_has_second(args[op as usize] as u32) => {}
             Kind::FutexSecond(_) => d.number(layout().name(v)),
+            Kind::FutexThird(op) if !futex_has_third(args[op as usize] as u32) => {}
+            Kind::FutexThird(_) => d.number(v as u32 as u64),
             Kind::Unused => {}
             Kind::Out(_) | Kind::OutAlways(_) | Kind::IovecOut(_) | Kind::SockaddrOut(_) => {
                 d.number((v != 0) as u64)

@@ -143,8 +143,12 @@ pub(super) fn walk<T: Transfer>(
                 if good && count < vlen.min(IOVEC_MAX) {
                     let next = p + 64 * count;
                     let is_torn = T::LOOKS && !is_all_writable(next);
-                    if t.number(is_torn as u64) != 0 {
+                    let is_torn = t.number(is_torn as u64) != 0;
+                    if is_torn {
                         message(t, next, u64::MAX, &room);
+                    }
+                    if is_torn || is_refused(next) {
+                        crate::stored::note();
                     }
                 }
             }
@@ -263,6 +267,16 @@ fn written_behind(p: u64, count: u64, done: u64) -> u64 {
         room = room.saturating_add(len - n);
     });
     if is_writable { 0 } else { room.min(LARGEST) }
+}
+
+/// Is there a message that the kernel does not take, for the length of its name is negative, or its buffers are not named?
+fn is_refused(header: u64) -> bool {
+    let at = |n: u64| word64(header.wrapping_add(n)).unwrap_or(0);
+    let (vector, count) = (at(16), at(24).min(IOVEC_MAX));
+    let last = vector.wrapping_add(16 * count);
+    let is_named =
+        count == 0 || (word64(vector).is_some() && word64(last.wrapping_sub(8)).is_some());
+    (word_at(header.wrapping_add(8)) as i32) < 0 || !is_named
 }
 
 /// Can all be written that a message's header names, and the header?

@@ -124,7 +124,8 @@ fn set_filter(flags: u32, program: u64) -> i64 {
 fn header(program: u64) -> Option<(u32, u64)> {
     // (The number is followed by padding.)
     let count = word32(program)? & 0xffff;
-    Some((count, word64(program.checked_add(8)?)?))
+    let at = word64(program.checked_add(8)?)?;
+    Some((count, crate::nowhere::seen(at)))
 }
 
 /// May this thread install a filter?

@@ -198,6 +198,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.waiting.store(wait::NONE, Ordering::Relaxed);
     new.pending_count.store(0, Ordering::Relaxed);
     new.signal_logged = 0;
+    crate::nowhere::forget(slot);
     new.sent.clear();
     new.is_bound = parent.is_bound;
     if parent.is_bound != 0 {

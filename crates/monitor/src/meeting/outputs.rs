@@ -94,7 +94,7 @@ fn of_call(memory: &RemoteMemory, frame: u64, out: &mut Vec<Range<u64>>) -> anyh
             Kind::SiginfoOut => add(out, *at, u64::from(SIGINFO_BYTES)),
             Kind::FlockBack(_) => add(out, *at, u64::from(FLOCK_BYTES)),
             Kind::Int | Kind::Int32 | Kind::Fd | Kind::Addr | Kind::Unused | Kind::ByCommand => {}
-            Kind::Id | Kind::IdIf(..) | Kind::Group | Kind::InId(..) => {}
+            Kind::Id | Kind::IdIf(..) | Kind::Group | Kind::InId(..) | Kind::FutexThird(_) => {}
             Kind::Path | Kind::Strings | Kind::In(_) | Kind::IovecIn(_) | Kind::MsghdrIn => {}
             Kind::Sigmask | Kind::SigmaskPair | Kind::Sigevent | Kind::EpollEvent => {}
             Kind::SockaddrIn(_) | Kind::Siginfo | Kind::Flock(_) => {}

@@ -187,8 +187,8 @@ impl Monitor {
         let in_flight = self
             .threads
             .values()
-            .any(|t| t.pid == pid && (t.inject.is_some() || t.frame_mask.is_some()));
-        if self.bears(id, source) {
+            .any(|t| t.pid == pid && t.takes_signal());
+        if self.bears(id, source) || self.lacks_child(source) {
             // The copy would stand behind that fork, and nobody would make its child.
             return Some(BEING_BORN);
         }

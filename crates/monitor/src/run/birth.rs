@@ -270,7 +270,8 @@ impl Monitor {
     /// What the program calls the child of this fork, 0 if none has led yet. One that led from its birth on
     /// may be lost before its parent has logged the fork: its name stays. None: the parent's own child is to lead,
     /// and has not said who it is. The parent, which has come to lead behind its fork, goes on then, and is told 0;
-    /// were both lost before that, the log would name a child that nobody has.
+    /// were both lost before that, the log would name a child that nobody has. -EAGAIN: its own was lost, and it is to make
+    /// another one.
     pub(super) fn name_of_fork(&mut self, tid: Pid, parent: Pid, sequence: u64) -> Option<Pid> {
         let Some(member) = self.membership(parent) else {
             return Some(0);
@@ -278,6 +279,9 @@ impl Monitor {
         let group = self.groups.get(&member.0);
         if let Some(name) = group.and_then(|g| g.names.get(&sequence)) {
             return Some(*name);
+        }
+        if self.forget_lost_newborn(member, sequence) {
+            return Some(-libc::EAGAIN);
         }
         let is_it = |p: &&mut Process| {
             p.parent == Some(member) && p.group.is_none() && p.fork == Some(sequence)

@@ -50,11 +50,28 @@ impl Monitor {
             if named(self) {
                 self.miss_newborn(id, fork);
             }
-        } else if wanted {
+        } else if wanted || !self.has_survivors(id) {
+            // (With nobody else left a child that is killed is a child that is killed.)
             self.end_siblings(id, fork, pid, signal);
-        } else if self.has_survivors(id) {
+        } else {
             self.lost(id, replica, End::Killed(signal));
         }
+    }
+
+    /// Was this child killed before it had said who it is? It is not missed any more: its parent leads, and makes it
+    /// anew, or the leader has none either.
+    pub(super) fn forget_lost_newborn(
+        &mut self,
+        (id, replica): (GroupId, usize),
+        fork: u64,
+    ) -> bool {
+        let Some(g) = self.groups.get_mut(&id) else {
+            return false;
+        };
+        let before = g.lost_newborns.len();
+        g.lost_newborns
+            .retain(|n| (n.replica, n.fork) != (replica, fork));
+        g.lost_newborns.len() < before
     }
 
     /// A child that has not said yet who it is was sent a signal that it catches: its handler would run in the midst
@@ -116,9 +133,9 @@ impl Monitor {
         };
         g.stillborn.insert(fork);
         // The fork counts as made: who takes over is told of this child, and of its end.
-        g.names.insert(fork, pid);
+        let shown = *g.names.entry(fork).or_insert(pid);
         let name = Name {
-            shown: pid,
+            shown,
             parent: g.name.shown,
         };
         self.child_ended(name, End::Killed(signal));

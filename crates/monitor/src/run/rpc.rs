@@ -121,6 +121,12 @@ impl Monitor {
                 Some(name) => i64::from(name),
                 None => return answer(tracee, &mut regs, 0),
             },
+            rpc::UNMADE => {
+                if let Some(member) = self.membership(pid) {
+                    self.forget_lost_newborn(member, regs.rdi);
+                }
+                0
+            }
             rpc::FETCH => self.hand(pid, regs.rdi as u32, regs.rsi, regs.rdx),
             rpc::FAILED => {
                 self.on_failed(pid, regs.rdi, regs.rsi);
@@ -165,19 +171,23 @@ impl Monitor {
                 0
             }
             rpc::DELIVER => {
-                let exact = regs.rdx != 0;
+                let exact = regs.rdx & 1 != 0;
+                self.comes_on_top(tid, pid, regs.rsi, regs.rdx / 2)?;
                 return self.deliver(tid, pid, regs.rdi, regs.rsi, exact);
             }
             rpc::DELIVER_BEYOND => {
                 regs.rip = self.image.symbol("geryon_sigreturn");
                 answer(tracee, &mut regs, 0)?;
+                self.comes_on_top(tid, pid, regs.rsi, regs.rdx)?;
                 return self.deliver_beyond(tid, pid, regs.rdi, regs.rsi);
             }
             rpc::DELIVER_HERE => {
                 let info = self.memory(pid)?.words::<16>(regs.rsi)?;
+                self.comes_on_top(tid, pid, regs.rsi, regs.rdi)?;
                 answer(tracee, &mut regs, 0)?;
                 return self.inject(tid, pid, info, None);
             }
+            rpc::LETS_IN => self.lets_in(tid, pid, regs.rdi, regs.rsi)?,
             rpc::STARVES => {
                 self.interrupt_computation(pid, (regs.rdi as usize % MAX_THREADS) as u32);
                 0

@@ -118,12 +118,21 @@ pub struct Thread {
     pub held_mask: Option<u64>,
     /// The mask that the delivered signal's frame must show.
     pub frame_mask: Option<u64>,
+    /// Signals that it is sent as soon as it stands at the first instruction of the handler before, in this order.
+    pub on_top: Vec<[u64; 16]>,
+    /// It is about to stop there.
+    pub enters_handler: bool,
     /// The trap of a sentry that was taken away waits for it in the kernel: it stood at the sentry's end when it
     /// was halted, and stands elsewhere now.
     pub trap_left: bool,
 }
 
 impl Thread {
+    /// Is a handler's frame being built, or mended, or the next one's to be?
+    pub fn takes_signal(&self) -> bool {
+        self.inject.is_some() || self.frame_mask.is_some() || !self.on_top.is_empty()
+    }
+
     /// A thread of the process, with no signal under way.
     pub fn of(pid: Pid) -> Thread {
         Thread {

@@ -26,7 +26,7 @@ impl Monitor {
 
     /// Has a child of the replica's been killed before it had said who it is? (It lacks one when the fork is the
     /// program's; where the leader's has failed it has ended its own.)
-    fn lacks_child(&self, replica: usize) -> bool {
+    pub(crate) fn lacks_child(&self, replica: usize) -> bool {
         let mut lost = self.groups.values().flat_map(|g| &g.lost_newborns);
         lost.any(|n| n.replica == replica)
     }

@@ -131,9 +131,10 @@ impl Monitor {
             let logged = apart(block_field!(signal_logged));
             let count = apart(block_field!(signal_count)) as u32 as usize;
             let is_logged = logged != 0 && ring.head.load(Ordering::SeqCst) >= logged;
-            if is_logged && !signals.is_empty() && count == signals.len() {
-                // The oldest one is in the log already.
-                signals.remove(0);
+            if is_logged && count == signals.len() {
+                // The oldest ones are in the log already.
+                let logged = apart(block_field!(signals_in_record)) as u32 as usize;
+                signals.drain(..logged.min(count));
             }
             if returned.is_some_and(is_broken_pipe) {
                 // It comes again with the call.

@@ -5,7 +5,7 @@
 
 use super::Takeover;
 use crate::block_field;
-use crate::signals::{is_fault, is_sent, with_sender};
+use crate::signals::{bit, blocked, is_fault, is_sent, with_sender};
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::block_address;
@@ -135,22 +135,61 @@ impl Monitor {
         t.waiting = found;
     }
 
+    /// The former leader's call had let signals in which shut the successor's thread still out, since it has that call
+    /// before it: they wait in its kernel, and not in its block, from where they would come too early.
+    pub(super) fn hold_back(&mut self, t: &mut Takeover, pid: Pid) -> Result<()> {
+        let mut back = Vec::new();
+        for l in t.legacy.iter_mut().filter(|l| !l.signals.is_empty()) {
+            let Some(thread) = self.thread_on(pid, l.slot)? else {
+                continue;
+            };
+            let blocked = match self.threads.get(&thread) {
+                Some(th) if !th.takes_signal() => blocked(thread),
+                _ => continue,
+            };
+            let (shut_out, others) = l.signals.iter().partition(|i| {
+                let signal = signal_of(i);
+                (1..=64).contains(&signal) && blocked & bit(signal) != 0
+            });
+            l.signals = others;
+            let shut_out: Vec<Siginfo> = shut_out;
+            back.extend(shut_out.into_iter().map(|info| Waiting {
+                slot: (code_of(&info) == libc::SI_TKILL).then_some(l.slot),
+                info,
+            }));
+        }
+        // (The kernel had given them before those that wait.)
+        t.waiting.splice(0..0, back);
+        Ok(())
+    }
+
+    /// The process's thread with this block, if it is alive.
+    fn thread_on(&mut self, pid: Pid, slot: u32) -> Result<Option<Pid>> {
+        let mut tid = [0; 4];
+        let at = block_address(slot as usize) + block_field!(own_tid);
+        self.memory(pid)?.read(at, &mut tid)?;
+        let tid = Pid::from_le_bytes(tid);
+        let is_its = self.threads.get(&tid).is_some_and(|th| th.pid == pid);
+        Ok(is_its.then_some(tid))
+    }
+
     /// The successor is about to lead: they wait for it now.
     pub(super) fn pass_on_waiting(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
         let unseen = self.unseen(id, t, pid)?;
         for w in t.waiting.iter().chain(&unseen) {
+            // It would stop before it leads.
+            if let Some(g) = self.groups.get_mut(&id)
+                && crate::signals::stops(pid, signal_of(&w.info))
+            {
+                g.job.stops_later(signal_of(&w.info));
+                continue;
+            }
             let tid = match w.slot {
-                Some(slot) => {
-                    let mut tid = [0; 4];
-                    let at = block_address(slot as usize) + block_field!(own_tid);
-                    self.memory(pid)?.read(at, &mut tid)?;
-                    let tid = Pid::from_le_bytes(tid);
-                    if self.threads.get(&tid).is_none_or(|th| th.pid != pid) {
-                        // What waits for a thread that has ended ends with it.
-                        continue;
-                    }
-                    Some(tid)
-                }
+                Some(slot) => match self.thread_on(pid, slot)? {
+                    // What waits for a thread that has ended ends with it.
+                    None => continue,
+                    tid => tid,
+                },
                 None => None,
             };
             self.pass_on(pid, tid, &w.info);
