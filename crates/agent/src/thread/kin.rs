@@ -9,7 +9,8 @@ use geryon_abi::layout::kin::JOINED;
 use geryon_abi::record::{kind, kind_of, word};
 
 /// The process becomes one of the kin: a child is to share its memory, or it maps what others may map. All replicas
-/// come here at the same place of the log; what a follower reads next is the turn.
+/// come here at the same place of the log, and none goes on before it has the turn: the program may look at what it
+/// has mapped without another call.
 pub fn join(b: Here) {
     let p = private();
     if p.serial == 0 || p.replicas == 1 || is_kin() {
@@ -19,9 +20,7 @@ pub fn join(b: Here) {
     p.kin.set(JOINED);
     // Whoever shares its memory with others is treated as if it had several threads.
     super::becomes_many(b);
-    if leads() {
-        serial::acquire(b);
-    }
+    first_turn(b);
 }
 
 /// In a forked child: its parent has the turn.
@@ -29,7 +28,8 @@ pub fn born() {
     kin::born();
 }
 
-/// In a forked child, before the program runs there: its first turn, which is always logged.
+/// The process's first turn, which is always logged: nobody of its group has had one. In a forked child before the
+/// program runs there.
 pub fn first_turn(b: Here) {
     if !is_kin() {
         return;
