@@ -163,6 +163,19 @@ fn process_groups_are_kept() {
     all_right(&[&*guest.to_string_lossy()], all.chain(again));
 }
 
+/// Who has taken over answers waits as the kernel does: a child that was stopped was waited for for ever, one whose end
+/// nobody wanted to hear of was found, and a wait for children of all kinds found a lost replica. (Not here: a SIGSTOP
+/// that is lost with who is to be stopped by it.)
+#[test]
+fn waits_are_answered_as_before() {
+    let guest = guest::built("recover_waits");
+    let begun = [2, 12, 30, 50].map(|nth| vec![format!("call-begun:{nth}")]);
+    let noted = [7, 28, 49, 56, 84].map(|nth| vec![format!("call-noted:{nth}")]);
+    let follower = [3, 40].map(|nth| vec![format!("acknowledged:{nth}:1")]);
+    let all = begun.into_iter().chain(noted).chain(follower);
+    all_right(&[&*guest.to_string_lossy()], all);
+}
+
 /// A leader that has taken over is lost right behind a call that tells an id or gives a thread its name: what the
 /// kernel has told it is not what the program knows, and its descriptors of files below /proc are of a process that
 /// is gone. (call-noted:67, for one.)

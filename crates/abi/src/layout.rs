@@ -34,7 +34,7 @@ mod word;
 pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use place::Layout;
-pub use request::{Reap, Report, enclosed, failed};
+pub use request::{Reap, Report, enclosed, failed, reap};
 pub use segment::{CoreLine, FollowerLine, Header, OpenHeader, RingControl};
 pub use sent::Sent;
 pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
@@ -210,6 +210,8 @@ pub struct Private {
     pub refused_shown: AtomicU32,
     /// See [`owes`].
     pub owes: AtomicU32,
+    /// 1: the program does not want to hear of its children's ends (by SIG_IGN or SA_NOCLDWAIT).
+    pub discards: Word32,
     /// 1: the program has opened a file below /proc for more than reading.
     pub proc_files: Word32,
     /// Which limits the program has set, a bit for each.

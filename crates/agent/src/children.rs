@@ -1,8 +1,11 @@
 //! The children of this process, by the ids that the program knows and those of its own.
 
-use crate::gate::rpc;
+use crate::gate::{real, rpc};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::layout::{MAX_CHILDREN, rpc as number};
+
+const NR_KILL: u64 = 62;
+const ESRCH: i64 = -3;
 
 /// (Id the program sees) << 32 | (own id). Followers only.
 static CHILDREN: [AtomicU64; MAX_CHILDREN] = [const { AtomicU64::new(0) }; MAX_CHILDREN];
@@ -22,6 +25,17 @@ pub fn adopt(shown: u32, own: u32) {
             HIGH.fetch_max(i as u32 + 1, Ordering::AcqRel);
             return;
         }
+    }
+    // Many have ended whose end the program does not want to hear of: nobody waits for those.
+    for c in entries() {
+        let old = c.load(Ordering::Acquire);
+        if old != 0 && real(NR_KILL, [old as u32 as u64, 0, 0, 0, 0, 0]) == ESRCH {
+            c.store(0, Ordering::Release);
+        }
+    }
+    let free = entries().find(|c| c.load(Ordering::Acquire) == 0);
+    if let Some(c) = free {
+        c.store(entry, Ordering::Release);
     }
 }
 

@@ -12,6 +12,7 @@ use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
 use geryon_abi::table;
 
+const SIGCHLD: u32 = 17;
 const ENOSYS: i64 = -38;
 /// What is said where the table does not know better.
 const EINVAL: i64 = -22;
@@ -158,6 +159,9 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::RT_SIGACTION => {
             let without = crate::sent::loses_handler(&frame.args());
             by_class(frame, row);
+            if frame.rax == 0 && frame.rdi as u32 == SIGCHLD {
+                crate::waits::note_discards();
+            }
             if frame.rax == 0
                 && let Some(signal) = without
             {

@@ -8,6 +8,7 @@ pub mod path;
 use crate::gate::{guarded, real, rpc};
 use crate::jobs;
 use crate::state::{block, block_at, header, private};
+use crate::waits;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MAX_THREADS, rpc as number, vforked, who};
 use geryon_abi::row::{Class, Row};
@@ -40,17 +41,29 @@ pub fn translated(row: &Row, args: [u64; 6]) -> [u64; 6] {
     if sends {
         announce_kill(row.nr, &args);
     }
-    if are_translated(row, &args) {
+    let args = if waits::are_narrowed(row, &args) {
+        waits::narrowed(row, args)
+    } else {
+        args
+    };
+    if are_ids_translated(row, &args) {
         translate(row, args)
     } else {
         args
     }
 }
 
+/// May the kernel be given other arguments than the program has given? (Or it is asked for no children but the
+/// program's.)
+#[inline(always)]
+pub fn are_translated(row: &Row, args: &[u64; 6]) -> bool {
+    are_ids_translated(row, args) || waits::are_narrowed(row, args)
+}
+
 /// May the kernel be given other ids than the program has given? (In a process group that the program knows may also be
 /// followers, which are not its.)
 #[inline(always)]
-pub fn are_translated(row: &Row, args: &[u64; 6]) -> bool {
+fn are_ids_translated(row: &Row, args: &[u64; 6]) -> bool {
     are_ids_in(row) || row.nr == KILL && (args[0] as u32 as i32) < -1 && private().replicas > 1
 }
 

@@ -51,4 +51,5 @@ pub mod timer;
 mod timing;
 pub mod undo;
 pub mod wait;
+mod waits;
 mod xmm;

@@ -59,6 +59,7 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     private().related.set(1);
+    crate::waits::makes(flags);
     let executes = rendezvous(frame, row.nr, d.finish(), [flags, 0, 0, 0, 0, 0]);
     let Some(slot) = crate::thread::take_slot(frame) else {
         // No slot in the leader: the same answer everywhere.
@@ -101,6 +102,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
     let mut d = Digest::new(row.nr as u64);
     d.number(flags);
     private().related.set(1);
+    crate::waits::makes(flags);
     if private().shares.get() != 0 {
         crate::thread::kin::join(block());
     }
@@ -408,16 +410,18 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     }
     raise::lead_signal_before(b, frame);
     b.call_start = b.pos;
-    let result = if promotion::has_taken_over() {
+    let (result, gone) = if promotion::has_taken_over() {
         crate::reap::wait(b, row, args, digest)
     } else {
-        call::execute(row, args, digest, &Before::default())
+        let result = call::execute(row, args, digest, &Before::default());
+        (result, gone_child(row.nr as u64, &args, result))
     };
-    let gone = if result >= 0 {
-        gone_child(row.nr as u64, &args, result)
-    } else {
-        0
-    };
+    if result >= 0 && gone == 0 && private().replicas > 1 && !promotion::has_taken_over() {
+        match crate::waits::told(row, &args, result) {
+            0 => {}
+            child => crate::reap::told(child),
+        }
+    }
     if gone != 0 && promotion::has_taken_over() {
         // What the kernel knows as a child of this process: one that has followed, or its own.
         match disown(gone) {
@@ -452,6 +456,9 @@ fn expect_wait(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(u6
 
 /// The id of the child that this successful wait has reaped, or 0.
 pub fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
+    if result < 0 {
+        return 0;
+    }
     if nr == NR_WAITID {
         const WNOWAIT: u64 = 0x100_0000;
         if args[2] == 0 || args[3] & WNOWAIT != 0 {

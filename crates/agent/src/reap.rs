@@ -7,30 +7,31 @@ use crate::raise;
 use crate::state::{Here, block_anew, header};
 use crate::wait::{announce, announce_end, intend_call};
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{Reap, flight, repeat, rpc as number, wait};
+use geryon_abi::layout::{Reap, flight, reap, repeat, rpc as number, wait};
 use geryon_abi::row::Row;
 
 const NR_WAIT4: u16 = 61;
 const NR_FUTEX: u64 = 202;
 const WNOHANG: u64 = 1;
-const WNOWAIT: u64 = 0x100_0000;
 const P_ALL: u64 = 0;
 const P_PID: u64 = 1;
 const P_PGID: u64 = 2;
 const RESTARTS: i64 = -512;
 const EFAULT: i64 = -14;
 
-/// wait4 and waitid: the result, with what they write written.
-pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
+/// wait4 and waitid: the result, with what they write written, and the child that is gone, or 0.
+pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
     let serial = crate::serial::active();
     if let Some(result) = promotion::given(b, row, &args, digest) {
         if serial {
             crate::serial::acquire(b);
         }
-        if result >= 0 {
-            forget(crate::process::gone_child(row.nr as u64, &args, result));
-        }
-        return result;
+        let gone = crate::process::gone_child(row.nr as u64, &args, result);
+        forget(gone);
+        return (result, gone);
+    }
+    if let Some(refused) = crate::waits::outcome_of_bad(row, &args) {
+        return (show(row, &args, refused, 0), 0);
     }
     let (which, id, options) = if row.nr == NR_WAIT4 {
         let (which, id) = of_wait4(args[0] as u32 as i32);
@@ -43,7 +44,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         let mut reap = Reap {
             which,
             id,
-            keep: (options & WNOWAIT != 0) as u64,
+            asked: crate::waits::asked(row, &args),
             status: 0,
         };
         crate::call::take_off(b, row.nr, digest);
@@ -52,7 +53,8 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
             let result = show(row, &args, child, reap.status as u32);
             b.flight_result = [result as u64; 2];
             b.flight.store(flight::RETURNED, Ordering::Release);
-            return result;
+            let is_gone = child > 0 && reap.asked & reap::KEEPS == 0 && !lives(reap.status as u32);
+            return (result, if is_gone { child as u32 } else { 0 });
         }
         b.flight.store(flight::NONE, Ordering::Release);
         b.repeatable = repeat::CALL;
@@ -71,7 +73,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         b.repeatable = repeat::NOTHING;
         b.call_start = b.pos;
         if raise::pending(b) && (slept == -4 || (-516..=-512).contains(&slept)) {
-            return RESTARTS;
+            return (RESTARTS, 0);
         }
     }
 }
@@ -82,11 +84,30 @@ fn forget(child: u32) {
         let mut reap = Reap {
             which: P_PID,
             id: child as u64,
-            keep: 0,
+            asked: reap::ENDED,
             status: 0,
         };
         rpc(number::REAP, &raw mut reap as u64, 0, 0);
     }
+}
+
+/// The status of a child that was continued.
+const GOES_ON: u32 = 0xffff;
+
+/// Does the child of this status live on?
+fn lives(status: u32) -> bool {
+    status & 0x7f == 0x7f
+}
+
+/// A leader that its kernel answers has told the program that this child was stopped, or goes on.
+pub fn told(child: u32) {
+    let mut reap = Reap {
+        which: P_PID,
+        id: child as u64,
+        asked: reap::STOPPED | reap::CONTINUED,
+        status: 0,
+    };
+    rpc(number::REAP, &raw mut reap as u64, 0, 0);
 }
 
 /// wait4's first argument as waitid has it.
@@ -105,7 +126,11 @@ fn show(row: &Row, args: &[u64; 6], child: i64, status: u32) -> i64 {
     const EXITED: u32 = 1;
     const KILLED: u32 = 2;
     const DUMPED: u32 = 3;
-    if child < 0 {
+    const STOPPED: u32 = 5;
+    const CONTINUED: u32 = 6;
+    const SIGCONT: u32 = 18;
+    // (waitid writes its answer whatever comes of it.)
+    if child < 0 && row.nr == NR_WAIT4 {
         return child;
     }
     let (status_at, usage_at) = match row.nr {
@@ -121,12 +146,14 @@ fn show(row: &Row, args: &[u64; 6], child: i64, status: u32) -> i64 {
                 }
             } else if status_at != 0 {
                 let (code, value) = match status & 0x7f {
+                    0x7f if status == GOES_ON => (CONTINUED, SIGCONT),
+                    0x7f => (STOPPED, status >> 8 & 0xff),
                     0 => (EXITED, status >> 8 & 0xff),
                     s if status & 0x80 != 0 => (DUMPED, s),
                     s => (KILLED, s),
                 };
                 let info = status_at as *mut u32;
-                let words = if child == 0 {
+                let words = if child <= 0 {
                     [0; 7]
                 } else {
                     [SIGCHLD, 0, code, 0, child as u32, 0, value]
@@ -136,7 +163,7 @@ fn show(row: &Row, args: &[u64; 6], child: i64, status: u32) -> i64 {
                     info.add(w).write_unaligned(words[w]);
                 }
             }
-            if usage_at != 0 && child != 0 {
+            if usage_at != 0 && child > 0 {
                 (usage_at as *mut [u64; 18]).write_unaligned([0; 18]);
             }
         }
@@ -144,6 +171,6 @@ fn show(row: &Row, args: &[u64; 6], child: i64, status: u32) -> i64 {
     match (written, row.nr) {
         (false, _) => EFAULT,
         (true, NR_WAIT4) => child,
-        (true, _) => 0,
+        (true, _) => child.min(0),
     }
 }

@@ -138,6 +138,24 @@ pub(crate) fn caught(pid: Pid) -> u64 {
     Dispositions::of(pid).caught
 }
 
+/// Does the process ignore this signal because it has said so?
+pub(crate) fn ignores(pid: Pid, signal: i32) -> bool {
+    Dispositions::of(pid).ignored & bit(signal) != 0
+}
+
+/// Is it a signal of job control that stops, where nothing else is said?
+fn is_stop(signal: i32) -> bool {
+    matches!(
+        signal,
+        libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU
+    )
+}
+
+/// Would this signal stop the process?
+pub(crate) fn stops(pid: Pid, signal: i32) -> bool {
+    disposition(pid, signal) == Disposition::Stops
+}
+
 /// Would this signal end the process?
 pub(crate) fn ends(pid: Pid, signal: i32) -> bool {
     disposition(pid, signal) == Disposition::Ends
@@ -153,7 +171,7 @@ fn disposition(pid: Pid, signal: i32) -> Disposition {
     }
     match signal {
         libc::SIGCHLD | libc::SIGURG | libc::SIGWINCH | libc::SIGCONT => Disposition::Ignored,
-        libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => Disposition::Stops,
+        stop if is_stop(stop) => Disposition::Stops,
         _ => Disposition::Ends,
     }
 }
@@ -239,6 +257,11 @@ impl Monitor {
             return Ok(tracee.resume(signal)?);
         };
         let leads = self.leads(group, replica);
+        if let Some(g) = self.groups.get_mut(&group).filter(|_| leads)
+            && is_stop(signal)
+        {
+            g.job.stops_later(signal);
+        }
         let info = match info {
             Ok(info) if info[0] as i32 == signal => info,
             // It was killed meanwhile, and is gone, or stands at its end.
@@ -643,17 +666,18 @@ impl Monitor {
 
     pub(crate) fn on_group_stop(&mut self, tid: Pid, signal: i32) -> Result<()> {
         let tracee = Stopped(tid);
-        if matches!(
-            signal,
-            libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU
-        ) {
+        if is_stop(signal) {
             if let Some(t) = self.threads.get_mut(&tid) {
                 t.listens = true;
+            }
+            if let Some(pid) = self.threads.get(&tid).map(|t| t.pid) {
+                self.job_changes(pid, Some(signal));
             }
             return Ok(tracee.listen()?);
         }
         // It may stop only now for a halt that was given up.
         if let Some(pid) = self.threads.get(&tid).map(|t| t.pid) {
+            self.job_changes(pid, None);
             self.note_halt(pid, &[tid]);
         }
         Ok(tracee.resume(0)?)

@@ -2,6 +2,7 @@
 
 mod births;
 mod group;
+mod job;
 mod process;
 
 pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported};

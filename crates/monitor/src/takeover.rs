@@ -354,6 +354,7 @@ impl Monitor {
             t.told = true;
             self.dies_at(FaultPoint::SuccessorLeads, pid);
             self.forget_reaped(id);
+            self.goes_on_stopped(id);
             self.journal.tell(&Event::Promoted {
                 replica: t.successor,
                 pid,

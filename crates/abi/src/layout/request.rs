@@ -9,10 +9,24 @@ pub struct Reap {
     pub which: u64,
     /// Which one, as the program knows it.
     pub id: u64,
-    /// 1: it stays to be waited for.
-    pub keep: u64,
+    /// Of what: see [`reap`].
+    pub asked: u64,
     /// Answer: the status as wait4 shows it.
     pub status: u64,
+}
+
+/// What [`Reap::asked`] is made of.
+pub mod reap {
+    /// Children that have ended,
+    pub const ENDED: u64 = 1;
+    /// were stopped,
+    pub const STOPPED: u64 = 2;
+    /// or go on.
+    pub const CONTINUED: u64 = 4;
+    /// It stays to be waited for.
+    pub const KEEPS: u64 = 8;
+    /// The process does not want to hear of its children's ends: there are none to be told.
+    pub const DISCARDS: u64 = 16;
 }
 
 /// What a replica tells the monitor when it differs from the log.

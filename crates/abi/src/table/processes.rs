@@ -88,7 +88,7 @@ rows! { pub(super) PROCESSES:
   219 restart_syscall Lifecycle Full ();
   231 exit_group Lifecycle Full (status: Int32);
   234 tgkill Lifecycle Full (tgid: Id, tid: Id, sig: Int32);
-  247 waitid Lifecycle Full (which: Int32, pid: Int32, infop: Out(Fixed(28)), options: Int32, rusage: Out(Fixed(144)));
+  247 waitid Lifecycle Full (which: Int32, pid: Int32, infop: OutAlways(Fixed(28)), options: Int32, rusage: Out(Fixed(144)));
   251 ioprio_set Each Full (which: Int32, who: IdIf(0, IOPRIO_WHO_PROCESS), ioprio: Int32);
   252 ioprio_get Input Full (which: Int32, who: IdIf(0, IOPRIO_WHO_PROCESS));
   273 set_robust_list Local Full (head: Addr, len: Int);

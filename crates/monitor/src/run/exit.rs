@@ -3,6 +3,7 @@
 use crate::launch::exec_error;
 use crate::options::Outcome;
 use crate::state::{End, Group, GroupId, Monitor, Name, Process};
+use crate::whom::group_of;
 use geryon_tracee::{Pid, kill};
 use std::time::{Duration, Instant};
 
@@ -165,6 +166,7 @@ impl Monitor {
             // Nothing comes any more that sleepers could be woken for.
             self.end_sleepers();
         }
+        let in_group = self.shown_group(group_of(pid));
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
@@ -187,7 +189,7 @@ impl Monitor {
             let name = g.name;
             self.leave_out_at_end(pid);
             self.on_root_end(pid, end);
-            self.child_ended(name, end);
+            self.child_ended_in(name, end, in_group);
         } else if let End::Killed(_) = end {
             self.lost(id, replica, end);
         }

@@ -2,6 +2,7 @@
 
 use super::End;
 use super::births::Births;
+use super::job::Job;
 use crate::code::Areas;
 use crate::run::Newborn;
 use crate::segment::Segment;
@@ -32,6 +33,8 @@ pub struct Group {
     pub name: Name,
     /// Another replica leads than at first: its kernel knows others as its children than the program.
     pub adopted: bool,
+    /// Is it stopped?
+    pub job: Job,
     /// Where the trampolines lie.
     pub areas: Areas,
     /// Forked processes that follow and have come before their leader.
@@ -98,6 +101,7 @@ impl Group {
             areas,
             early: Vec::new(),
             heir_of: None,
+            job: Job::default(),
             names: HashMap::new(),
             lost_newborns: Vec::new(),
             stillborn: HashSet::new(),

@@ -1,13 +1,18 @@
 //! Children of a process that goes on in another replica: the kernel knows others as its children
 //! than the program does. Who has ended, and whom that is told, is known here.
 
+use crate::private_field;
 use crate::state::{End, Group, GroupId, Monitor, Name};
+use crate::whom::group_of;
 use anyhow::Result;
-use geryon_abi::layout::Reap;
+use geryon_abi::layout::{Reap, reap};
 use geryon_tracee::{Pid, Queue, Siginfo, Stopped, kill, state};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
+/// What [`Reap::which`] says.
+const OF_PROCESS: u64 = 1;
+const OF_GROUP: u64 = 2;
 /// Beyond so many, those are forgotten that were waited for.
 const MANY: usize = 256;
 
@@ -16,6 +21,8 @@ const MANY: usize = 256;
 pub struct Ended {
     name: Name,
     end: End,
+    /// The process group that it was in, as the program calls it; 0: not known.
+    group: Pid,
     /// Its parent was told by a signal.
     told: bool,
     /// A leader has waited for it; if it is lost, whether the log says so is yet to be seen.
@@ -50,24 +57,78 @@ impl Ended {
 impl Monitor {
     /// A process of the program has ended.
     pub(crate) fn child_ended(&mut self, name: Name, end: End) {
+        self.child_ended_in(name, end, 0);
+    }
+
+    /// The same, of this process group as the program calls it; 0: that is not known.
+    pub(crate) fn child_ended_in(&mut self, name: Name, end: End, group: Pid) {
         if self.ended.len() > MANY && !self.taken_over {
             self.ended.retain(|e| is_there(e.name.shown));
         }
-        let parent = self.groups.values().find(|g| g.name.shown == name.parent);
-        let Some(parent) = parent.filter(|_| name.parent != 0) else {
+        let is_parent = |(_, g): &(&GroupId, &Group)| g.name.shown == name.parent;
+        let parent = self.groups.iter().find(is_parent);
+        let Some((id, parent)) = parent.filter(|_| name.parent != 0) else {
             return;
         };
+        let (id, first) = (*id, parent.living().next());
+        let asked = parent.leader_pid().or(first.map(|(_, pid)| pid));
+        if asked.is_some_and(|pid| self.discards(pid)) {
+            // Nobody waits for it, but who waits for others may find that there is none left.
+            self.fewer_children(id);
+            return;
+        }
         self.ended.push(Ended {
             name,
             end,
+            group,
             told: false,
             reaped: false,
         });
-        if parent.adopted {
+        if let Some(parent) = self.groups.get(&id).filter(|g| g.adopted) {
             look_again(parent);
             if let Some(p) = parent.leader_pid() {
                 self.send_child_signal(p);
             }
+        }
+    }
+
+    /// Does the process not want to hear of its children's ends?
+    fn discards(&mut self, pid: Pid) -> bool {
+        let mut said = [0; 4];
+        let known = self
+            .memory(pid)
+            .map(|m| m.read(private_field!(discards), &mut said));
+        // (One that has executed another program meanwhile may ignore them since before.)
+        matches!(known, Ok(Ok(()))) && said != [0; 4] || crate::signals::ignores(pid, libc::SIGCHLD)
+    }
+
+    /// A leader's process was stopped by a signal, or (None) goes on.
+    pub(crate) fn job_changes(&mut self, pid: Pid, stopped_by: Option<i32>) {
+        let Some((id, replica)) = self.membership(pid) else {
+            return;
+        };
+        if !self.leads(id, replica) {
+            return;
+        }
+        let Some(g) = self.groups.get_mut(&id) else {
+            return;
+        };
+        let (is_news, parent) = (g.job.changes(stopped_by), g.name.parent);
+        let mut all = self.groups.values();
+        let parent = all.find(|g| g.adopted && parent != 0 && g.name.shown == parent);
+        if let Some(parent) = parent.filter(|_| is_news) {
+            look_again(parent);
+        }
+    }
+
+    /// The group has a new leader: it stands still if the former one did.
+    pub(super) fn goes_on_stopped(&mut self, id: GroupId) {
+        if let Some(g) = self.groups.get_mut(&id)
+            && let Some(signal) = g.job.is_to_stop()
+            && let Some(pid) = g.leader_pid()
+            && crate::signals::stops(pid, signal)
+        {
+            kill(pid, signal);
         }
     }
 
@@ -96,6 +157,16 @@ impl Monitor {
         info: &[u64; 16],
     ) -> Option<[u64; 16]> {
         let ours = std::process::id();
+        if matches!(info[1] as i32, libc::CLD_STOPPED | libc::CLD_CONTINUED) {
+            // Of a child that is one to the kernel, too. (It has asked whether this is wanted.)
+            let (id, replica) = self.membership(info[2] as u32 as Pid)?;
+            let g = self.groups.get(&id).filter(|g| g.leader == replica)?;
+            let own = self
+                .membership(pid)
+                .and_then(|(id, _)| self.groups.get(&id))?;
+            let is_child = g.name.parent == own.name.shown;
+            return is_child.then(|| crate::signals::with_sender(*info, g.name.shown));
+        }
         if info[1] as i32 <= 0 && info[2] as u32 != ours {
             // The program, or another process, has sent it.
             let waiting = Stopped(tid).queued(Queue::Process).unwrap_or_default();
@@ -209,18 +280,28 @@ impl Monitor {
         };
         let m = self.memory(pid)?;
         let words = m.words::<3>(at)?;
-        let wanted = |name: &Name| {
+        let asked = words[2];
+        if asked & reap::DISCARDS != 0 {
+            self.ended.retain(|e| e.name.parent != own);
+        }
+        let of_group = match (words[0], words[1]) {
+            (OF_GROUP, 0) => self.shown_group(group_of(pid)),
+            (OF_GROUP, group) => group as Pid,
+            _ => 0,
+        };
+        let wanted = |name: &Name, group: Pid| {
             name.parent == own
                 && match words[0] {
-                    1 => name.shown as u64 == words[1],
-                    // Process groups are the kernel's affair; a shell without job control has one.
+                    OF_PROCESS => name.shown as u64 == words[1],
+                    // (In which one it is may not be known.)
+                    OF_GROUP => group <= 0 || group == of_group || name.shown == of_group,
                     _ => true,
                 }
         };
-        let found = |e: &Ended| !e.reaped && wanted(&e.name);
+        let found = |e: &Ended| asked & reap::ENDED != 0 && !e.reaped && wanted(&e.name, e.group);
         if let Some(i) = self.ended.iter().position(found) {
             let e = self.ended[i];
-            if words[2] == 0 {
+            if asked & reap::KEEPS == 0 {
                 // Kept as long as the wait may be lost with its leader before it is logged.
                 self.ended[i].reaped = true;
                 let reaped = |e: &Ended| e.reaped && e.name.parent == own;
@@ -234,10 +315,29 @@ impl Monitor {
             m.set_word(at.wrapping_add(offset_of!(Reap, status) as u64), e.status())?;
             return Ok(i64::from(e.name.shown));
         }
+        let is_asked = |m: &Monitor, g: &Group| {
+            let group = match words[0] {
+                OF_GROUP => m.shown_group_of(g.name.shown),
+                _ => 0,
+            };
+            wanted(&g.name, group)
+        };
+        let all = self.groups.iter().filter(|(_, g)| is_asked(self, g));
+        let children: Vec<GroupId> = all.map(|(id, _)| *id).collect();
+        let job = |id| {
+            let g = self.groups.get_mut(id)?;
+            Some((g.name.shown, g.job.tell(asked)?))
+        };
+        if let Some((child, status)) = children.iter().find_map(job) {
+            let m = self.memory(pid)?;
+            m.set_word(at.wrapping_add(offset_of!(Reap, status) as u64), status)?;
+            return Ok(i64::from(child));
+        }
         let is_there = |g: &Group| {
             g.leader_gone.is_none() && (g.living().next().is_some() || !g.early.is_empty())
         };
-        let lives = self.groups.values().any(|g| wanted(&g.name) && is_there(g))
+        let mut living = children.iter().filter_map(|id| self.groups.get(id));
+        let lives = living.any(is_there)
             || self.processes.values().any(|p| {
                 // A child that has not said who it is, or a vfork's, whose parent goes on before its
                 // exec is told.
@@ -270,6 +370,7 @@ mod tests {
                 parent: 3,
             },
             end,
+            group: 0,
             told: false,
             reaped: false,
         }

@@ -139,6 +139,13 @@ impl Monitor {
     pub(super) fn pass_on_waiting(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
         let unseen = self.unseen(id, t, pid)?;
         for w in t.waiting.iter().chain(&unseen) {
+            // It would stop before it leads.
+            if let Some(g) = self.groups.get_mut(&id)
+                && crate::signals::stops(pid, signal_of(&w.info))
+            {
+                g.job.stops_later(signal_of(&w.info));
+                continue;
+            }
             let tid = match w.slot {
                 Some(slot) => {
                     let mut tid = [0; 4];
