@@ -140,15 +140,18 @@ impl Section {
     pub fn reset_lock(&self) {
         self.owner.store(0, Ordering::Relaxed);
         self.lock.store(0, Ordering::Relaxed);
+        self.clock.store(0, Ordering::Relaxed);
     }
 }
 
-/// After a fork: no hashed clock is locked in the child.
+/// After a fork: no hashed clock is locked in the child, and all show the same in each replica. (How far the parent's
+/// other threads had come when it was forked, they do not.)
 pub fn reset_locks() {
     MEMORY.reset_lock();
     LIFE.reset_lock();
     for s in &WALL {
         s.lock.store(0, Ordering::Relaxed);
+        s.clock.store(0, Ordering::Relaxed);
     }
 }
 
