@@ -23,14 +23,20 @@ use replay::{follow, lead};
 pub use waiting::Waiting;
 use wide::wide;
 
+/// 1: it is left to the original instruction.
 #[unsafe(no_mangle)]
-extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64) {
+extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64) -> u32 {
     let at = target(d, s, address);
+    if d.op >= op::LOAD {
+        return u32::from(!load::ordered(s, d, at));
+    }
+    on_operation(s, d, at);
+    0
+}
+
+fn on_operation(s: &mut Saved, d: &Descriptor, at: u64) {
     if d.op == op::CMPXCHG16B {
         return wide(s, d, at);
-    }
-    if d.op >= op::LOAD {
-        return load::ordered(s, d, at);
     }
     let compares = matches!(d.op, op::CMPXCHG | op::CMPXCHG8B);
     if toggles_own_cancellation(s, d, at) {

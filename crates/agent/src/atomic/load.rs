@@ -18,8 +18,10 @@ use super::replay::either;
 use super::site;
 use crate::clock::{Slot, await_past_at, is_past, of_address};
 use crate::diverge::diverged;
+use crate::gate::guarded;
 use crate::log::{
-    is_cut, marks, peek, publish, publish_load, put, remember, rewind, take, verified, view,
+    has_next, is_cut, marks, peek, publish, publish_load, put, remember, rewind, take, verified,
+    view,
 };
 use crate::state::{Here, block, leads};
 use crate::thread;
@@ -36,27 +38,44 @@ static PATIENCE: AtomicU64 = AtomicU64::new(2_000_000_000);
 /// But not below this.
 const LEAST: u64 = 50_000_000;
 
-/// The instruction is made, by the leader or a follower.
-pub(super) fn ordered(s: &mut Saved, d: &Descriptor, at: u64) {
+/// Memory that is not there for so many nanoseconds, while its leader's thread logs nothing, is not there for that one.
+const FAULT_NS: u64 = 100_000_000;
+
+/// The instruction is made, by the leader or a follower. False where there is nothing at the address: it is left to the
+/// program's own instruction, which faults there.
+pub(super) fn ordered(s: &mut Saved, d: &Descriptor, at: u64) -> bool {
     let value = match leads() {
         true => lead(d, at),
-        false => follow(s, d, at).unwrap_or_else(|| lead(d, at)),
+        false => match follow(s, d, at) {
+            Followed::Leads => lead(d, at),
+            Followed::Found(value) => Some(value),
+            Followed::Faults => None,
+        },
     };
-    apply_load(d, s, value);
+    if let Some(value) = value {
+        apply_load(d, s, value);
+    }
+    value.is_some()
+}
+
+/// What memory holds there, if something is there.
+fn read(at: u64, size: u8) -> Option<u64> {
+    let mut found = 0;
+    guarded(|| found = load(at, size)).then_some(found)
 }
 
 /// What memory held, all that the clock counts, and whether the last of that left it there.
-fn observe(slot: &Slot, at: u64, size: u8) -> (u64, u32, bool) {
+fn observe(slot: &Slot, at: u64, size: u8) -> Option<(u64, u32, bool)> {
     let mut patience = Patience::new();
     loop {
         let now = slot.clock.load(Ordering::Acquire);
         // (While an operation is under way its tick is not there yet.)
         if !slot.is_held() {
-            let value = load(at, size);
+            let value = read(at, size)?;
             let left = slot.has_left(at, value);
             fence(Ordering::Acquire);
             if !slot.is_held() && slot.clock.load(Ordering::Relaxed) == now {
-                return (value, now, left);
+                return Some((value, now, left));
             }
         }
         if patience.spend() {
@@ -65,13 +84,13 @@ fn observe(slot: &Slot, at: u64, size: u8) -> (u64, u32, bool) {
     }
 }
 
-fn lead(d: &Descriptor, at: u64) -> u64 {
+fn lead(d: &Descriptor, at: u64) -> Option<u64> {
     let mut b = block();
-    let (value, now, left) = observe(of_address(at), at, d.size);
+    let (value, now, left) = observe(of_address(at), at, d.size)?;
     let again = b.poll.is_again(b.pos, d.site, at);
     if again && b.poll.value == value {
         b.poll.count += 1;
-        return value;
+        return Some(value);
     }
     let count = if again { b.poll.count } else { 0 };
     let clocked = if left { CLOCKED } else { 0 };
@@ -91,43 +110,44 @@ fn lead(d: &Descriptor, at: u64) -> u64 {
         false => publish_load(b),
     }
     b.poll = Poll::new(b.pos, d.site, at, value);
-    value
+    Some(value)
 }
 
-/// What the leader found. None when this replica leads by now.
-fn follow(s: &Saved, d: &Descriptor, at: u64) -> Option<u64> {
+/// What came of following the leader.
+enum Followed {
+    Found(u64),
+    /// Nothing is there.
+    Faults,
+    /// This replica leads by now.
+    Leads,
+}
+
+fn follow(s: &Saved, d: &Descriptor, at: u64) -> Followed {
     loop {
-        match step(s, d, at) {
-            Step::Found(value) => return Some(value),
-            Step::Leads => return None,
-            Step::Again => {}
+        if let Some(followed) = step(s, d, at) {
+            return followed;
         }
     }
 }
 
-/// What came of an attempt to follow.
-enum Step {
-    Found(u64),
-    /// This replica leads by now.
-    Leads,
-    /// The record was none of a leader that counts.
-    Again,
-}
-
-fn step(s: &Saved, d: &Descriptor, at: u64) -> Step {
+/// None: the record was none of a leader that counts.
+fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Followed> {
     let mut b = block();
     let ours = word(kind::LOAD, 0, site(d), 0);
     if b.pos >= b.limit {
         intend_on(b, ours, at);
     }
     let again = b.poll.is_again(b.pos, d.site, at);
+    if !has_next(b) && faults(b, d, at) {
+        return Some(Followed::Faults);
+    }
     let Some(w) = peek(b) else {
-        return Step::Leads;
+        return Some(Followed::Leads);
     };
     if kind_of(w) == kind::SIGNAL {
         take(b, 1);
         crate::raise::follow_signal_here(b, w);
-        return Step::Again;
+        return None;
     }
     let is_ours = kind_of(w) == kind::LOAD && short_of(w) == site(d);
     let clocked = detail_of(w) & CLOCKED != 0;
@@ -136,29 +156,30 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Step {
     if again && (!is_ours || polled && b.poll.count < view(b, words)) {
         // The leader has polled, too, and either has gone on by itself or has not yet found something else.
         b.poll.count += 1;
-        return Step::Found(b.poll.value);
+        return Some(Followed::Found(b.poll.value));
     }
     if !is_ours {
-        let ours = [ours, at, d.site, d.vaddr, load(at, d.size), s.r[0], 0, 0];
+        // The leader's may have faulted: that is no record.
+        let Some(holds) = read(at, d.size) else {
+            return Some(Followed::Faults);
+        };
+        let ours = [ours, at, d.site, d.vaddr, holds, s.r[0], 0, 0];
         let code = match kind_of(w) == kind::LOAD {
             true => why::SITE,
             false => why::KIND,
         };
         diverged(code, b.pos, ours);
-        return Step::Again;
+        return None;
     }
     let seen = view(b, 1);
     let slot = of_address(at);
     b.verified = b.pos + 1;
     if !await_past_at(b, b.pos, &slot.clock, low_of(w)) {
-        return Step::Again;
+        return None;
     }
     let value = match clocked {
-        true => Some(meant(seen, load(at, d.size))),
-        false => await_stored(b, slot, w, at, d.size),
-    };
-    let Some(value) = value else {
-        return Step::Again;
+        true => meant(seen, read(at, d.size)),
+        false => await_stored(b, slot, w, at, d.size)?,
     };
     if !clocked {
         b.loaded = view(b, 2);
@@ -167,22 +188,38 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Step {
     remember(b, w);
     verified(b);
     b.poll = Poll::new(b.pos, d.site, at, value);
-    Step::Found(value)
+    Some(Followed::Found(value))
+}
+
+/// Is nothing there, and has the leader's thread, which finds nothing either, logged nothing for a while? (It may have
+/// faulted for good: nobody goes on then.)
+fn faults(b: Here, d: &Descriptor, at: u64) -> bool {
+    let since = timer::now(timer::MONOTONIC);
+    let mut patience = Patience::new();
+    while !has_next(b) && !leads() && read(at, d.size).is_none() {
+        if patience.spend() {
+            if timer::now(timer::MONOTONIC) - since > FAULT_NS {
+                return true;
+            }
+            patience = Patience::new();
+        }
+    }
+    false
 }
 
 /// What the leader has seen, as it is here: memory tells, where it holds it, whether it is an address.
-fn meant(seen: u64, holds: u64) -> u64 {
+fn meant(seen: u64, holds: Option<u64>) -> u64 {
     let [same, here] = either(seen);
-    if holds == same { same } else { here }
+    if holds == Some(same) { same } else { here }
 }
 
 /// Another thread's plain store has yet to come, or has come and gone. None when the log was cut off before the
 /// present record meanwhile.
 fn await_stored(mut b: Here, slot: &Slot, w: u64, at: u64, size: u8) -> Option<u64> {
     let (values, epoch) = (either(view(b, 1)), view(b, 2));
-    let holds = load(at, size);
-    if values.contains(&holds) {
-        return Some(holds);
+    let shown = || read(at, size).filter(|holds| values.contains(holds));
+    if let Some(value) = shown() {
+        return Some(value);
     }
     // Of a thread's id only its end counts, and that comes for certain, from the kernel.
     let is_id = thread::is_id_word(at);
@@ -194,9 +231,8 @@ fn await_stored(mut b: Here, slot: &Slot, w: u64, at: u64, size: u8) -> Option<u
     let mut patience = Patience::new();
     let mut since = 0;
     let value = loop {
-        let holds = load(at, size);
-        if values.contains(&holds) {
-            break holds;
+        if let Some(value) = shown() {
+            break value;
         }
         let now = slot.clock.load(Ordering::Acquire);
         if now != low_of(w) && is_past(now, low_of(w)) && slot.is_last(at) {

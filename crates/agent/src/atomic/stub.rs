@@ -1,9 +1,20 @@
 //! The way from a trampoline to `geryon_on_atomic` and back: every register and flag as it was,
 //! but for what the instruction changes.
 
+use crate::gate::BY_ITSELF;
 use crate::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;
 use geryon_abi::layout::Block;
+
+/// Registers and flags, from where the stub has saved them.
+macro_rules! restore {
+    () => {
+        concat!(
+            "pop rax\nadd al, 0x7f\nsahf\npop rax\npop rcx\npop rdx\npop rbx\nlea rsp, [rsp + 8]\n",
+            "pop rbp\npop rsi\npop rdi\npop r8\npop r9\npop r10\npop r11\npop r12\npop r13\npop r14\npop r15"
+        )
+    };
+}
 
 global_asm!(
     "2:",
@@ -46,28 +57,20 @@ global_asm!(
     save_xmm!("rsp"),
     "cld",
     "call geryon_on_atomic",
+    "mov r13d, eax",
     load_xmm!("rsp"),
     "mov gs:[{hook_rsp}], r12",
     "mov rsp, rbx",
-    "pop rax",
-    "add al, 0x7f",
-    "sahf",
-    "pop rax",
-    "pop rcx",
-    "pop rdx",
-    "pop rbx",
-    "lea rsp, [rsp + 8]",
-    "pop rbp",
-    "pop rsi",
-    "pop rdi",
-    "pop r8",
-    "pop r9",
-    "pop r10",
-    "pop r11",
-    "pop r12",
-    "pop r13",
-    "pop r14",
-    "pop r15",
+    "test r13d, r13d",
+    "jnz 3f",
+    restore!(),
     "ret",
+    // The original instruction, with rsp as it was there: that of the return address, and behind its words.
+    "3:",
+    "add qword ptr [rsp + 136], {itself}",
+    restore!(),
+    "ret {words}",
+    itself = const BY_ITSELF,
+    words = const 128 + 32 - 8,
     hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
 );

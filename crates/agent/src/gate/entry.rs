@@ -16,7 +16,7 @@ const SITE_WORD: usize = 23;
 
 /// From the return address of an atomic's trampoline to the instruction itself. Mirrors
 /// `geryon_patch::descriptor::BY_ITSELF`.
-const BY_ITSELF: usize = 13;
+pub const BY_ITSELF: usize = 13;
 
 global_asm!(
     // ---- entries ------------------------------------------------------------------
