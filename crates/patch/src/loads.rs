@@ -6,7 +6,8 @@
 //! - a load of the operand of an atomic instruction: in the same function, or, where the word lies at a fixed place,
 //!   anywhere in the file;
 //! - a load that makes what a compare-and-exchange expects;
-//! - a load in a function with atomic instructions (or fences, or `pause`) whose value is compared;
+//! - a load in a function with atomic instructions (or fences, or `pause`) whose value is compared, or, of four bytes, whose
+//!   address the function gives to another one: what a futex is expected to hold;
 //! - a load of a word at a fixed place whose address is taken somewhere, for a function that is given it, and whose
 //!   value is compared at once: a guard of something that is made once.
 //!
@@ -64,6 +65,23 @@ impl Place {
                 displacement: i.memory_displacement64(),
             },
         })
+    }
+
+    /// What the first argument of a function is made to point to.
+    fn given(i: &Instruction) -> Option<Place> {
+        if i.op0_register() != Register::RDI {
+            return None;
+        }
+        match (i.mnemonic(), i.op1_kind()) {
+            (Mnemonic::Lea, _) => Place::of(i),
+            (Mnemonic::Mov, OpKind::Register) => Some(Place {
+                base: i.op1_register(),
+                index: Register::None,
+                scale: 1,
+                displacement: 0,
+            }),
+            _ => None,
+        }
     }
 
     /// The names of the operand of the last of these instructions: as it is there, and as it is before what makes its
@@ -183,6 +201,7 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
             && i.op1_register() == Register::RSP
     });
     let meets_others = lines.iter().any(|i| is_atomic(i) || spin::is_sign(i));
+    let arguments: Vec<Place> = lines.iter().filter_map(Place::given).collect();
     let mut decides = |at: usize| {
         let names = match places.is_empty() {
             true => Place::of(&lines[at]).into_iter().collect(),
@@ -201,14 +220,18 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
         let own = frame && lines[at].memory_base().full_register() == Register::RBP;
         word.is_some_and(|w| words.is_given(w)) && spin::is_compared(&lines[at..], &mut info)
             || meets_others && !own && reaches_compare(lines, at, &mut info)
+            || meets_others
+                && lines[at].memory_size().size() == 4
+                && names.iter().any(|n| arguments.contains(n))
     };
     let mut out: Vec<usize> = (0..lines.len())
         .filter(|at| spin::load(&lines[*at]).is_some() && decides(*at))
         .collect();
+    let polled = spin::polled(lines);
     out.extend(
-        spin::waits(lines)
+        polled
             .into_iter()
-            .filter(|at| spin::load(&lines[*at]).is_some()),
+            .filter(|at| reaches_compare(lines, *at, &mut info)),
     );
     let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
     out.extend(compares.filter_map(|at| seed(&lines[..at])));
@@ -387,6 +410,32 @@ mod tests {
             ..given(0x1107)
         };
         assert_eq!(found(&code, &hooked), []);
+    }
+
+    #[test]
+    fn what_a_futex_is_expected_to_hold() {
+        // mov esi, [r12]; mov rdi, r12; call 0; lock dec dword [rbx]; ret
+        let code = [
+            0x41, 0x8b, 0x34, 0x24, 0x4c, 0x89, 0xe7, 0xe8, 0, 0, 0, 0, 0xf0, 0xff, 0x0b, 0xc3,
+        ];
+        assert_eq!(found(&code, &Words::default()), [0]);
+        // Of eight bytes: mov rsi, [r12]
+        let wide = [&[0x49], &code[1..]].concat();
+        assert_eq!(found(&wide, &Words::default()), []);
+    }
+
+    #[test]
+    fn a_loop_that_stores_nothing_polls() {
+        // mov eax, [rdi]; mov ecx, [rsi]; sub eax, ecx; cmp eax, 16; je -11
+        let code = [
+            0x8b, 0x07, 0x8b, 0x0e, 0x29, 0xc8, 0x83, 0xf8, 16, 0x74, 0xf5,
+        ];
+        assert_eq!(found(&code, &Words::default()), [0, 1]);
+        // The same with mov [rdx], eax in it.
+        let stores = [
+            0x8b, 0x07, 0x8b, 0x0e, 0x89, 0x02, 0x29, 0xc8, 0x83, 0xf8, 16, 0x74, 0xf3,
+        ];
+        assert_eq!(found(&stores, &Words::default()), []);
     }
 
     #[test]

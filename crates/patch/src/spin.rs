@@ -126,6 +126,22 @@ pub fn waits(lines: &[Instruction]) -> Vec<usize> {
     out
 }
 
+/// Loads in loops that wait, or store nothing and call nothing, whose address stays the same all over the loop: no compiler
+/// leaves one there that nobody else may change.
+pub fn polled(lines: &[Instruction]) -> Vec<usize> {
+    let mut info = InstructionInfoFactory::new();
+    let mut out = Vec::new();
+    for l in (0..lines.len()).filter_map(|at| Loop::closed_at(lines, at)) {
+        let asks = l.is_short() && l.asks_the_same(&mut info);
+        let calls = l.body.iter().any(is_call);
+        if l.says_so() || (asks || !calls) && l.stores_nothing(&mut info) {
+            let is_one = |k: &usize| load(&l.body[*k]).is_some() && is_fixed(*k, l.body, &mut info);
+            out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
+        }
+    }
+    out
+}
+
 /// A thread that waits comes to these anywhere: `pause`, and a fence between what it stores and what it loads.
 pub fn is_sign(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Pause | Mnemonic::Mfence)
