@@ -27,11 +27,12 @@ pub struct Args {
 }
 
 /// What is counted together, in this order.
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
     "system calls",
     "atomic instructions",
     "places that may wait",
     "loads that decide about order",
+    "stores of what these look at",
     "lock functions",
     "time stamp counter",
     "random numbers",
@@ -43,9 +44,10 @@ fn kind(kind: SiteKind) -> &'static str {
         SiteKind::Rmw => 1,
         SiteKind::Wait => 2,
         SiteKind::Load => 3,
-        SiteKind::Entry(_) => 4,
-        SiteKind::Rdtsc | SiteKind::Rdtscp => 5,
-        SiteKind::Rdrand => 6,
+        SiteKind::Store => 4,
+        SiteKind::Entry(_) => 5,
+        SiteKind::Rdtsc | SiteKind::Rdtscp => 6,
+        SiteKind::Rdrand => 7,
     }]
 }
 

@@ -18,7 +18,7 @@ mod wide;
 use crate::state::leads;
 use compute::apply_cmpxchg;
 use decode::{Descriptor, Saved, compare_operands, op, target};
-use operand::exchange;
+use operand::{exchange, is_writable};
 use replay::{follow, lead};
 pub use waiting::Waiting;
 use wide::wide;
@@ -27,8 +27,11 @@ use wide::wide;
 #[unsafe(no_mangle)]
 extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64) -> u32 {
     let at = target(d, s, address);
-    if d.op >= op::LOAD {
+    if op::loads(d.op) {
         return u32::from(!load::ordered(s, d, at));
+    }
+    if d.op == op::STORE && !is_writable(at, d.size) {
+        return 1;
     }
     on_operation(s, d, at);
     0

@@ -95,6 +95,7 @@ fn name(kind: SiteKind) -> &'static str {
         SiteKind::Rmw => "rmw",
         SiteKind::Wait => "wait",
         SiteKind::Load => "load",
+        SiteKind::Store => "store",
         SiteKind::Rdtsc | SiteKind::Rdtscp => "rdtsc",
         SiteKind::Rdrand => "rdrand",
         SiteKind::Entry(_) => "entry",

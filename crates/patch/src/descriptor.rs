@@ -124,11 +124,13 @@ pub enum Op {
     Pause = 24,
     /// A call whose result decides whether a loop goes on, or a fence: no operand.
     MayWait = 25,
+    /// `mov` to memory.
+    Store = 26,
 }
 
 impl Op {
     /// All operations, in the order of their numbers.
-    pub const ALL: [Op; 26] = [
+    pub const ALL: [Op; 27] = [
         Op::Xadd,
         Op::Xchg,
         Op::Cmpxchg,
@@ -155,6 +157,7 @@ impl Op {
         Op::Test,
         Op::Pause,
         Op::MayWait,
+        Op::Store,
     ];
 }
 

@@ -7,7 +7,8 @@
 //!   anywhere in the file;
 //! - a load that makes what a compare-and-exchange expects;
 //! - a load in a function with atomic instructions (or fences, or `pause`) whose value is compared, or, of four bytes, whose
-//!   address the function gives to another one: what a futex is expected to hold;
+//!   address the function gives to another one: what a futex is expected to hold; or one of what lies on its stack and it
+//!   gives away, in a loop that does not store there;
 //! - a load of a word at a fixed place whose address is taken somewhere, for a function that is given it, and whose
 //!   value is compared at once: a guard of something that is made once.
 //!
@@ -16,8 +17,9 @@
 //!
 //! Source: seed 2, sections 3 to 5 (what has to be ordered where the program says nothing).
 
-use crate::classify::{Atomic, atomic, is_call, site};
+use crate::classify::{Atomic, Rmw, atomic, is_call, number, site};
 use crate::constant::is_compare;
+use crate::descriptor::{Op, Source};
 use crate::{SiteKind, spin};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
@@ -134,6 +136,60 @@ fn writes(i: &Instruction, register: Register, info: &mut InstructionInfoFactory
     })
 }
 
+/// A plain load, or a store, that the agent can do in the program's place.
+pub fn plain(i: &Instruction) -> Option<Rmw> {
+    spin::any_load(i).or_else(|| store(i))
+}
+
+fn store(i: &Instruction) -> Option<Rmw> {
+    let stack = matches!(
+        i.memory_base(),
+        Register::RSP | Register::ESP | Register::EIP
+    );
+    let own = matches!(i.memory_segment(), Register::FS | Register::GS);
+    let size = i.memory_size().size();
+    let is_one = i.mnemonic() == Mnemonic::Mov && i.op0_kind() == OpKind::Memory;
+    if !is_one || stack || own || !matches!(size, 1 | 2 | 4 | 8) {
+        return None;
+    }
+    let source = match i.op1_kind() {
+        OpKind::Register => match i.op1_register() {
+            Register::AH | Register::BH | Register::CH | Register::DH => return None,
+            r if r.is_gpr() => Source::Register(number(r)),
+            _ => return None,
+        },
+        _ => Source::Immediate(i.immediate(1) as i64),
+    };
+    Some(Rmw {
+        op: Op::Store,
+        size: size as u8,
+        source,
+    })
+}
+
+/// Which of a function's instructions store what the loads that were found there, or its atomic instructions, or those of
+/// the file, look at. With them in order the loads need not guess who stored what they find.
+pub fn stores(lines: &[Instruction], found: &[usize], words: &Words) -> Vec<usize> {
+    if words.in_c_library {
+        return Vec::new();
+    }
+    let mut info = InstructionInfoFactory::new();
+    let mut places: Vec<Place> = (0..lines.len())
+        .filter(|at| is_atomic(&lines[*at]) || found.binary_search(at).is_ok())
+        .flat_map(|at| Place::names(&lines[..=at], &mut info))
+        .collect();
+    places.sort_unstable();
+    let is_one = |at: &usize| {
+        let i = &lines[*at];
+        let is_word = |w: u64| words.atomic.binary_search(&w).is_ok();
+        let mut names = Place::names(&lines[..=*at], &mut info).into_iter();
+        store(i).is_some()
+            && (fixed_word(i).is_some_and(is_word)
+                || names.any(|n| places.binary_search(&n).is_ok()))
+    };
+    (0..lines.len()).filter(is_one).collect()
+}
+
 /// The link-time address of its operand, if that lies at a fixed place.
 pub fn fixed_word(i: &Instruction) -> Option<u64> {
     let own = matches!(i.memory_segment(), Register::FS | Register::GS);
@@ -233,6 +289,9 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
             .into_iter()
             .filter(|at| reaches_compare(lines, *at, &mut info)),
     );
+    if meets_others && !words.in_c_library {
+        out.extend(spin::polled_on_stack(lines));
+    }
     let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
     out.extend(compares.filter_map(|at| seed(&lines[..at])));
     out.sort_unstable();
@@ -410,6 +469,20 @@ mod tests {
             ..given(0x1107)
         };
         assert_eq!(found(&code, &hooked), []);
+    }
+
+    #[test]
+    fn what_is_stored_where_it_is_loaded() {
+        // mov eax, [rdi+8]; inc eax; mov [rdi+8], eax; mov [rdi+16], eax; cmp eax, 3; lock dec dword [rsi]; ret
+        let code = [
+            0x8b, 0x47, 8, 0xff, 0xc0, 0x89, 0x47, 8, 0x89, 0x47, 16, 0x83, 0xf8, 3, 0xf0, 0xff,
+            0x0e, 0xc3,
+        ];
+        let decoder = Decoder::with_ip(64, &code, 0x1000, DecoderOptions::NONE);
+        let lines: Vec<Instruction> = decoder.into_iter().collect();
+        let found = ordered(&lines, &Words::default());
+        assert_eq!(found, [0]);
+        assert_eq!(stores(&lines, &found, &Words::default()), [2]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub enum SiteKind {
     Wait,
     /// A load that decides about the order of threads (`loads.rs`).
     Load,
+    /// A store of a word that such loads look at (`loads.rs`).
+    Store,
     /// `rdtsc`.
     Rdtsc,
     /// `rdtscp`.
@@ -44,7 +46,7 @@ pub struct Options<'a> {
     pub rmw: bool,
     /// Whether places where a loop may wait for another thread are (`spin.rs`).
     pub waits: bool,
-    /// Whether loads that decide about the order of threads are (`loads.rs`).
+    /// Whether loads that decide about the order of threads are, and stores of what they look at (`loads.rs`).
     pub loads: bool,
 }
 
@@ -88,7 +90,7 @@ pub struct Window {
     /// Link-time addresses of the compares whose expected value is a constant. That of any other may come
     /// from a plain load, which a follower may make earlier or later than the leader.
     pub constants: Vec<u64>,
-    /// Those of the places where a loop may wait, and of loads that decide about order.
+    /// Those of the places where a loop may wait, of loads that decide about order, and of stores.
     pub waits: Vec<u64>,
 }
 

@@ -4,7 +4,7 @@
 use crate::asm::Asm;
 use crate::classify::{Atomic, Rmw, atomic, condition, falls_through, is_call, number, site};
 use crate::descriptor::{self, Descriptor};
-use crate::{Error, RED_ZONE, SITE_WORD_OFFSET, SiteKind, Window, spin};
+use crate::{Error, RED_ZONE, SITE_WORD_OFFSET, SiteKind, Window, loads, spin};
 use iced_x86::{
     Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, OpKind,
     Register,
@@ -146,7 +146,9 @@ impl Shape<'_, '_> {
                 .push((self.asm.here(), ip.wrapping_add(bias)));
             match item.site {
                 Some(SiteKind::Syscall) => self.syscall(item, at == 0 && hook.is_none()),
-                Some(SiteKind::Rmw | SiteKind::Wait | SiteKind::Load) => self.rmw(item, &items),
+                Some(SiteKind::Rmw | SiteKind::Wait | SiteKind::Load | SiteKind::Store) => {
+                    self.rmw(item, &items);
+                }
                 Some(SiteKind::Rdtsc) => self.time(SLOT_RDTSC),
                 Some(SiteKind::Rdtscp) => self.time(SLOT_RDTSCP),
                 Some(SiteKind::Rdrand) => self.random(&item.i),
@@ -198,7 +200,7 @@ impl Shape<'_, '_> {
                 self.word(i.next_ip().wrapping_add(self.ground.bias));
             }
             let agents = match site_kind {
-                Some(SiteKind::Wait) => Some(spin::load(i).unwrap_or_else(|| spin::bare(i))),
+                Some(SiteKind::Wait) => Some(loads::plain(i).unwrap_or_else(|| spin::bare(i))),
                 Some(SiteKind::Rmw) => match atomic(i) {
                     Atomic::Ordered(rmw) => Some(rmw),
                     _ => None,
@@ -383,7 +385,7 @@ impl Shape<'_, '_> {
         self.asm.land(agents);
         self.ground.pc_map.push((self.asm.here(), own));
         self.asm.put(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
-        match item.site == Some(SiteKind::Wait) && spin::load(i).is_none() {
+        match item.site == Some(SiteKind::Wait) && loads::plain(i).is_none() {
             true => self.asm.put(&[0xb9, 0, 0, 0, 0]), // mov ecx, 0
             false => self.effective_address(i),
         }

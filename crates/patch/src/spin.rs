@@ -37,15 +37,15 @@ pub fn may_wait(i: &Instruction) -> bool {
     back && i.near_branch_target() <= i.ip() && i.ip() - i.near_branch_target() <= NARROW
 }
 
-/// A load that the agent can do in the program's place.
+/// A load that the agent can do in the program's place, and that others than this function may change.
 pub fn load(i: &Instruction) -> Option<Rmw> {
+    any_load(i).filter(|_| i.memory_base() != Register::RSP)
+}
+
+/// The same, on the stack, too.
+pub fn any_load(i: &Instruction) -> Option<Rmw> {
     let thread_local = matches!(i.memory_segment(), Register::FS | Register::GS);
-    if thread_local
-        || matches!(
-            i.memory_base(),
-            Register::RSP | Register::ESP | Register::EIP
-        )
-    {
+    if thread_local || matches!(i.memory_base(), Register::ESP | Register::EIP) {
         return None;
     }
     let size = i.memory_size().size();
@@ -138,6 +138,38 @@ pub fn polled(lines: &[Instruction]) -> Vec<usize> {
             let is_one = |k: &usize| load(&l.body[*k]).is_some() && is_fixed(*k, l.body, &mut info);
             out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
         }
+    }
+    out
+}
+
+/// Loads of what lies on the stack, whose address the function gives away, in loops that do not store there.
+pub fn polled_on_stack(lines: &[Instruction]) -> Vec<usize> {
+    /// So far behind an address that is given away its object may reach.
+    const OBJECT: u64 = 64;
+    let mut info = InstructionInfoFactory::new();
+    let on_stack =
+        |i: &Instruction| i.memory_base() == Register::RSP && i.memory_index() == Register::None;
+    let place = Instruction::memory_displacement64;
+    let given: Vec<u64> = lines
+        .iter()
+        .filter(|i| i.mnemonic() == Mnemonic::Lea && on_stack(i))
+        .map(place)
+        .collect();
+    let escapes = |at: u64| given.iter().any(|g| at.wrapping_sub(*g) < OBJECT);
+    let mut out = Vec::new();
+    for l in (0..lines.len()).filter_map(|at| Loop::closed_at(lines, at)) {
+        let is_one = |k: &usize| {
+            let i = &l.body[*k];
+            any_load(i).is_some()
+                && on_stack(i)
+                && escapes(place(i))
+                && is_compared(&l.body[*k..], &mut info)
+                && !l
+                    .body
+                    .iter()
+                    .any(|s| on_stack(s) && place(s) == place(i) && stores(s, &mut info))
+        };
+        out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
     }
     out
 }

@@ -1,7 +1,7 @@
 //! What a plan says of each of its sites, for people.
 
 use crate::{Plan, SiteKind};
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 /// One site.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,11 @@ fn name(i: &Instruction) -> String {
         i.mnemonic(),
         Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Cmp | Mnemonic::Test
     );
-    let rest = if loads { " (load)" } else { "" };
+    let rest = match loads {
+        true if i.op0_kind() == OpKind::Memory && i.mnemonic() == Mnemonic::Mov => " (store)",
+        true => " (load)",
+        false => "",
+    };
     format!("{lock}{:?}{rest}", i.mnemonic()).to_lowercase()
 }
 

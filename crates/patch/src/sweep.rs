@@ -5,9 +5,9 @@ use crate::Options;
 use crate::classify::{Class, classes, site};
 use crate::coverage::Piece;
 use crate::elf::Image;
-use crate::loads::{Words, fixed_word, gives, is_atomic};
+use crate::loads::{Words, fixed_word, gives, is_atomic, plain};
 use crate::refs::Refs;
-use crate::spin::{self, is_sign, may_wait};
+use crate::spin::{is_sign, may_wait};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// What the sweep finds besides references.
@@ -65,7 +65,7 @@ pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs, opts: &Option
                     if opts.loads {
                         match fixed_word(&instruction) {
                             Some(word) if is_atomic(&instruction) => found.words.atomic.push(word),
-                            Some(word) if spin::load(&instruction).is_some() => {
+                            Some(word) if plain(&instruction).is_some() => {
                                 loaded.push((index, word));
                             }
                             _ => found.words.given.extend(gives(&instruction)),

@@ -96,7 +96,9 @@ impl<'a> Function<'a> {
             mark(spin::waits(&all), SiteKind::Wait);
         }
         if opts.loads {
-            mark(loads::ordered(&all, around.words), SiteKind::Load);
+            let found = loads::ordered(&all, around.words);
+            mark(loads::stores(&all, &found, around.words), SiteKind::Store);
+            mark(found, SiteKind::Load);
         }
         Function {
             lines,
@@ -382,7 +384,12 @@ impl<'a> Function<'a> {
                 .collect(),
             waits: lines
                 .iter()
-                .filter(|l| matches!(l.site, Some(SiteKind::Wait | SiteKind::Load)))
+                .filter(|l| {
+                    matches!(
+                        l.site,
+                        Some(SiteKind::Wait | SiteKind::Load | SiteKind::Store)
+                    )
+                })
                 .map(|l| l.i.ip())
                 .collect(),
         };

@@ -43,10 +43,16 @@ pub(super) mod op {
     pub const COMPARE: u8 = 21;
     pub const COMPARE_TO: u8 = 22;
     pub const TEST: u8 = 23;
+    /// Those that only load.
+    pub const fn loads(op: u8) -> bool {
+        matches!(op, LOAD..=TEST)
+    }
     /// `pause`.
     pub const PAUSE: u8 = 24;
     /// A call whose result decides whether a loop goes on, or a fence.
     pub const MAY_WAIT: u8 = 25;
+    /// `mov` to memory.
+    pub const STORE: u8 = 26;
 }
 
 /// Registers as the stub saved them: flags (lahf << 8 | seto), then encoding order.

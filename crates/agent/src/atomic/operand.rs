@@ -1,5 +1,6 @@
 //! The operand in the program's memory: plain atomic accesses of any size.
 
+use crate::gate::guarded;
 use crate::log::{is_cut, rewind};
 use crate::state::Here;
 use crate::stop::broken;
@@ -49,6 +50,14 @@ pub(super) fn exchange(address: u64, size: u8, old: u64, new: u64) -> u64 {
         4 => at!(AtomicU32, u32),
         _ => at!(AtomicU64, u64),
     }
+}
+
+/// Can it be stored to?
+pub(super) fn is_writable(at: u64, size: u8) -> bool {
+    guarded(|| {
+        let holds = load(at, size);
+        exchange(at, size, holds, holds);
+    })
 }
 
 /// Another thread's plain store (the release of a lock, say) has yet to come: one of these. None when the log was

@@ -2,7 +2,7 @@
 //! for that tick and until its own memory shows what the leader saw.
 
 use super::compute::{apply, apply_cmpxchg, new_value};
-use super::decode::{Descriptor, Saved, compare_operands};
+use super::decode::{Descriptor, Saved, compare_operands, op};
 use super::operand::{await_value, exchange, load};
 use super::site;
 use crate::access::here;
@@ -186,7 +186,12 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         return Step::Done;
     }
     let here = loop {
-        let Some(here) = await_value(b, at, d.size, either(seen)) else {
+        // (What a store finds nobody asks.)
+        let here = match d.op {
+            op::STORE => Some(load(at, d.size)),
+            _ => await_value(b, at, d.size, either(seen)),
+        };
+        let Some(here) = here else {
             return Step::Again;
         };
         if exchange(at, d.size, here, new_value(d, s, here)) == here {

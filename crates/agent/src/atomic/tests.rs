@@ -189,9 +189,11 @@ macro_rules! to_register {
     };
 }
 
-/// Those that only load.
-fn loads() -> Vec<Form> {
+/// Those that only load, or store.
+fn plain() -> Vec<Form> {
     let mut all = Vec::new();
+    all.extend(with_register!(STORE, "mov"));
+    all.extend(with_immediate!(STORE, "mov"));
     all.extend(to_register!(LOAD, "mov"));
     all.extend(to_register!(COMPARE_TO, "cmp"));
     all.extend(with_register!(COMPARE, "cmp"));
@@ -231,7 +233,7 @@ fn forms() -> Vec<Form> {
     all.extend(bits!(BTR, "lock btr"));
     all.extend(bits!(BTC, "lock btc"));
     all.push(form!(CMPXCHG8B, 8, 0, 0, 0, "lock cmpxchg8b [rdi]"));
-    all.extend(loads());
+    all.extend(plain());
     all
 }
 
@@ -269,7 +271,7 @@ fn in_software(form: &Form, s: &mut State) {
         r: s.r,
     };
     let at = target(&d, &saved, s.operand() as u64);
-    if d.op >= op::LOAD {
+    if op::loads(d.op) {
         apply_load(&d, &mut saved, load(at, d.size));
     } else if matches!(d.op, op::CMPXCHG | op::CMPXCHG8B) {
         let (expected, new) = compare_operands(&saved, &d);

@@ -41,7 +41,7 @@ impl Waiting {
         let waits = match d.op {
             op::CMPXCHG => frame.rax & mask(d.size) != value,
             op::XCHG => d.source == 1 && numbered(frame, d.register) & mask(d.size) == value,
-            n => n >= op::LOAD,
+            n => op::loads(n),
         };
         waits.then_some(Waiting {
             site: d.site,
