@@ -32,6 +32,7 @@ mod error;
 mod frames;
 mod length;
 mod loads;
+mod place;
 mod plan;
 mod refs;
 mod sentry;

@@ -20,6 +20,7 @@
 use crate::classify::{Atomic, Rmw, atomic, is_call, number, site};
 use crate::constant::is_compare;
 use crate::descriptor::{Op, Source};
+use crate::place::{Place, fixed_word, writes};
 use crate::{SiteKind, spin};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
@@ -34,107 +35,6 @@ const NEAR: usize = 3;
 const LONG: usize = 200;
 /// So far behind an address that is taken a word may say whether what lies there has been made.
 const GIVEN: u64 = 64;
-/// So many names of one operand are looked at.
-const STEPS: usize = 4;
-
-/// An operand in memory, as an instruction names it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    base: Register,
-    index: Register,
-    scale: u32,
-    displacement: u64,
-}
-
-impl Place {
-    /// None on the stack, and in a thread's own memory.
-    fn of(i: &Instruction) -> Option<Place> {
-        let own = matches!(i.memory_segment(), Register::FS | Register::GS);
-        if own || i.memory_base().full_register() == Register::RSP {
-            return None;
-        }
-        Some(match fixed_word(i) {
-            Some(displacement) => Place {
-                base: Register::None,
-                index: Register::None,
-                scale: 1,
-                displacement,
-            },
-            None => Place {
-                base: i.memory_base(),
-                index: i.memory_index(),
-                scale: i.memory_index_scale(),
-                displacement: i.memory_displacement64(),
-            },
-        })
-    }
-
-    /// What the first argument of a function is made to point to.
-    fn given(i: &Instruction) -> Option<Place> {
-        if i.op0_register() != Register::RDI {
-            return None;
-        }
-        match (i.mnemonic(), i.op1_kind()) {
-            (Mnemonic::Lea, _) => Place::of(i),
-            (Mnemonic::Mov, OpKind::Register) => Some(Place {
-                base: i.op1_register(),
-                index: Register::None,
-                scale: 1,
-                displacement: 0,
-            }),
-            _ => None,
-        }
-    }
-
-    /// The names of the operand of the last of these instructions: as it is there, and as it is before what makes its
-    /// base, for some steps.
-    fn names(lines: &[Instruction], info: &mut InstructionInfoFactory) -> Vec<Place> {
-        let mut names: Vec<Place> = lines.last().and_then(Place::of).into_iter().collect();
-        let mut end = lines.len().saturating_sub(1);
-        while let Some(last) = names
-            .last()
-            .filter(|n| n.base.is_gpr() && names.len() < STEPS)
-        {
-            let from = end.saturating_sub(FAR);
-            let made = (from..end)
-                .rev()
-                .find(|at| writes(&lines[*at], last.base, info));
-            let Some(made) = made else { break };
-            let i = &lines[made];
-            let before = match (i.mnemonic(), i.op1_kind()) {
-                (Mnemonic::Lea, _) if last.index == Register::None => Place::of(i).map(|p| Place {
-                    displacement: p.displacement.wrapping_add(last.displacement),
-                    ..p
-                }),
-                (Mnemonic::Mov, OpKind::Register) if i.op1_register().size() == 8 => Some(Place {
-                    base: i.op1_register(),
-                    ..*last
-                }),
-                (Mnemonic::Add, kind) if kind != OpKind::Register && kind != OpKind::Memory => {
-                    Some(Place {
-                        displacement: last.displacement.wrapping_add(i.immediate(1)),
-                        ..*last
-                    })
-                }
-                _ => None,
-            };
-            let Some(before) = before else { break };
-            names.push(before);
-            end = made;
-        }
-        names
-    }
-}
-
-fn writes(i: &Instruction, register: Register, info: &mut InstructionInfoFactory) -> bool {
-    info.info(i).used_registers().iter().any(|u| {
-        u.register().full_register() == register.full_register()
-            && !matches!(
-                u.access(),
-                OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
-            )
-    })
-}
 
 /// A plain load, or a store, that the agent can do in the program's place.
 pub fn plain(i: &Instruction) -> Option<Rmw> {
@@ -188,16 +88,6 @@ pub fn stores(lines: &[Instruction], found: &[usize], words: &Words) -> Vec<usiz
                 || names.any(|n| places.binary_search(&n).is_ok()))
     };
     (0..lines.len()).filter(is_one).collect()
-}
-
-/// The link-time address of its operand, if that lies at a fixed place.
-pub fn fixed_word(i: &Instruction) -> Option<u64> {
-    let own = matches!(i.memory_segment(), Register::FS | Register::GS);
-    if i.is_ip_rel_memory_operand() {
-        return Some(i.ip_rel_memory_address());
-    }
-    let is_fixed = i.memory_base() == Register::None && i.memory_index() == Register::None;
-    (!own && is_fixed && i.memory_displ_size() != 0).then(|| i.memory_displacement64())
 }
 
 /// Is it an atomic instruction that is ordered?
