@@ -165,22 +165,30 @@ impl Section {
         advance(&self.clock, tick.wrapping_add(1));
     }
 
-    /// After a fork: nobody holds it in the child.
-    pub fn reset_lock(&self) {
+    fn unlock(&self) {
         self.owner.store(0, Ordering::Relaxed);
         self.lock.store(0, Ordering::Relaxed);
-        self.clock.store(0, Ordering::Relaxed);
     }
 }
 
-/// After a fork: no hashed clock is locked in the child, and all show the same in each replica. (How far the parent's
-/// other threads had come when it was forked, they do not.)
-pub fn reset_locks() {
-    MEMORY.reset_lock();
-    LIFE.reset_lock();
+/// Nobody is inside any section, or uses a hashed clock.
+pub fn unlock_all() {
+    MEMORY.unlock();
+    LIFE.unlock();
     for s in &WALL {
         s.lock.store(0, Ordering::Relaxed);
+    }
+}
+
+/// In a forked child: they begin at zero. (How far the parent's other threads had come when it was forked differs from
+/// replica to replica.)
+pub fn begin_anew() {
+    unlock_all();
+    MEMORY.clock.store(0, Ordering::Relaxed);
+    LIFE.clock.store(0, Ordering::Relaxed);
+    for s in &WALL {
         s.clock.store(0, Ordering::Relaxed);
+        s.leaves(0, 0);
     }
 }
 

@@ -289,7 +289,9 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.owes.store(owes::NOTHING, Ordering::Relaxed);
     crate::timer::forget();
     crate::sent::forget(block());
-    crate::clock::reset_locks();
+    if p.multi.get() != 0 {
+        crate::clock::begin_anew();
+    }
     crate::hook::carried::reset();
     call::copied::forget();
     alone();

@@ -126,8 +126,8 @@ pub fn waits(lines: &[Instruction]) -> Vec<usize> {
     out
 }
 
-/// Loads in loops that wait, or store nothing and call nothing, whose address stays the same all over the loop: no compiler
-/// leaves one there that nobody else may change.
+/// Loads in loops that wait, or store nothing and call nothing, whose address stays the same all over the loop: compilers
+/// leave few there that nobody else may change. (In a long one that compares bytes, or indexes, they do.)
 pub fn polled(lines: &[Instruction]) -> Vec<usize> {
     let mut info = InstructionInfoFactory::new();
     let mut out = Vec::new();
@@ -135,7 +135,12 @@ pub fn polled(lines: &[Instruction]) -> Vec<usize> {
         let asks = l.is_short() && l.asks_the_same(&mut info);
         let calls = l.body.iter().any(is_call);
         if l.says_so() || (asks || !calls) && l.stores_nothing(&mut info) {
-            let is_one = |k: &usize| load(&l.body[*k]).is_some() && is_fixed(*k, l.body, &mut info);
+            let says = l.is_short() || l.says_so();
+            let is_one = |k: &usize| {
+                let i = &l.body[*k];
+                let is_word = i.memory_size().size() >= 4 && i.memory_index() == Register::None;
+                load(i).is_some() && (says || is_word) && is_fixed(*k, l.body, &mut info)
+            };
             out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
         }
     }

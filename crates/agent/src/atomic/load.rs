@@ -92,17 +92,16 @@ fn lead(d: &Descriptor, at: u64) -> Option<u64> {
         b.poll.count += 1;
         return Some(value);
     }
-    let count = if again { b.poll.count } else { 0 };
     let clocked = if left { CLOCKED } else { 0 };
-    let polled = if count != 0 { POLLED } else { 0 };
+    let polled = if again { POLLED } else { 0 };
     let w = word(kind::LOAD, clocked | polled, site(d), now);
     put(b, w);
     put(b, value);
     if !left {
         put(b, marks::number());
     }
-    if count != 0 {
-        put(b, count);
+    if again {
+        put(b, b.poll.count);
     }
     remember(b, w);
     match left {
@@ -153,8 +152,9 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Followed> {
     let clocked = detail_of(w) & CLOCKED != 0;
     let words = if clocked { 2 } else { 3 };
     let polled = is_ours && detail_of(w) & POLLED != 0;
-    if again && (!is_ours || polled && b.poll.count < view(b, words)) {
-        // The leader has polled, too, and either has gone on by itself or has not yet found something else.
+    if again && (!polled || b.poll.count < view(b, words)) {
+        // The leader has polled, too, and either has gone on by itself (it may come to this instruction again with another
+        // address) or has not yet found something else.
         b.poll.count += 1;
         return Some(Followed::Found(b.poll.value));
     }
