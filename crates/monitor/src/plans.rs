@@ -102,6 +102,7 @@ fn find(path: &Path, key: &Key, waits: bool, folder: Option<&Path>) -> Option<Pl
     (
         key,
         waits,
+        are_loads_ordered(),
         PLAN_VERSION,
         CACHE_VERSION,
         HOOKS,
@@ -128,6 +129,11 @@ fn find(path: &Path, key: &Key, waits: bool, folder: Option<&Path>) -> Option<Pl
     Some(made)
 }
 
+/// Are loads that decide about order repeated with clocks? (Not yet unless it is asked for.)
+fn are_loads_ordered() -> bool {
+    std::env::var_os("GERYON_LOADS").is_some_and(|v| v == "1")
+}
+
 fn make(path: &Path, waits: bool) -> Option<Planned> {
     use object::elf::PF_X;
     use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
@@ -139,7 +145,7 @@ fn make(path: &Path, waits: bool) -> Option<Planned> {
             entries: HOOKS,
             rmw: true,
             waits,
-            loads: !waits,
+            loads: !waits && are_loads_ordered(),
         },
     )
     .ok()?;

@@ -18,7 +18,7 @@ pub(crate) use asleep::Rest;
 use asleep::Rested;
 use geryon_abi::layout::wait;
 use geryon_tracee::{Pid, cpu_ticks};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use strays::Stray;
@@ -72,6 +72,8 @@ pub struct Watch {
     /// For how many rounds a thread of a process has slept where nobody will wake it, whatever the others
     /// do meanwhile.
     astray: HashMap<Pid, u32>,
+    /// Where threads of a process sleep before a record that is there, and since when.
+    deaf: HashMap<Pid, HashMap<(u32, u64), Instant>>,
     /// What was seen of groups without a leader.
     barren: HashMap<GroupId, barren::Barren>,
     /// Leaders that compare in vain, by group.
@@ -102,6 +104,7 @@ impl Watch {
         self.seen.clear();
         self.strays.clear();
         self.astray.clear();
+        self.deaf.clear();
         self.vain.clear();
         self.awaited.clear();
         self.barren.clear();
@@ -112,6 +115,19 @@ impl Watch {
         let rounds = self.astray.entry(pid).or_insert(0);
         *rounds = if found { *rounds + 1 } else { 0 };
         *rounds >= ASTRAY_ROUNDS
+    }
+}
+
+impl Watch {
+    /// Has one of the process's threads slept in the same place, before a record that is there, for long? (Its other
+    /// threads may get on meanwhile: one that waits with a limit of time, say.)
+    fn stays_deaf(&mut self, pid: Pid, now: HashSet<(u32, u64)>) -> bool {
+        let known = self.deaf.entry(pid).or_default();
+        known.retain(|place, _| now.contains(place));
+        for place in now {
+            known.entry(place).or_insert_with(Instant::now);
+        }
+        known.values().any(|since| since.elapsed() >= STUCK)
     }
 }
 
@@ -158,6 +174,7 @@ impl Monitor {
         self.watch
             .astray
             .retain(|pid, _| processes.contains_key(pid));
+        self.watch.deaf.retain(|pid, _| processes.contains_key(pid));
         self.watch
             .lines
             .retain(|pid, _| processes.contains_key(pid));
@@ -268,6 +285,12 @@ impl Monitor {
                 || g.crashes.iter().any(|c| c.replica == replica);
             if self.watch.is_astray(pid, beyond) && !judged {
                 self.stuck(id, replica, BEYOND);
+                return;
+            }
+            let asleep = views.iter().filter(|v| is_deaf(v) && is_asleep(v.tid));
+            let deaf_at = asleep.map(|v| (v.slot, v.waiting_for)).collect();
+            if self.watch.stays_deaf(pid, deaf_at) && !judged {
+                self.stuck(id, replica, BLIND);
                 return;
             }
             let seen = self
@@ -446,6 +469,10 @@ impl Monitor {
         let found = self.groups.iter().filter(|(_, g)| what(g));
         found.map(|(id, _)| *id).collect()
     }
+}
+
+fn is_asleep(tid: Pid) -> bool {
+    geryon_tracee::state(tid) == Some('S')
 }
 
 /// Does a follower's thread wait behind the end of its ring? No follower has read what is not written.

@@ -47,7 +47,9 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
         // whether one has to wait is a matter of each replica.)
         return input(frame, row);
     }
-    if crate::serial::active() || b.suspend == 0 && !(waits && !timed && joins(&args)) {
+    // (In which order processes come to a word that they share is not repeated with clocks.)
+    let is_own = args[1] & PRIVATE != 0;
+    if crate::serial::active() || b.suspend == 0 && (is_own || timed) {
         // A follower's threads never sleep here: they wait for the record.
         if !leads() && !waits {
             real(row.nr as u64, args);
@@ -71,12 +73,6 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     } else {
         follow_wait(frame, row, args);
     }
-}
-
-/// Does it wait for the kernel to clear a thread's id, which it does without a word to the log? (It wakes as if
-/// processes shared the word.)
-fn joins(args: &[u64; 6]) -> bool {
-    args[1] & PRIVATE == 0 && super::is_id_word(args[0])
 }
 
 /// Follower: wait as the leader does, until its own history wakes it, or the leader has got on.
