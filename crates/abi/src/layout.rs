@@ -180,6 +180,9 @@ pub struct Private {
     pub crowded: AtomicU32,
     /// How often a wait for another replica that runs on another core looks before it sleeps.
     pub patience: u32,
+    /// 1: loads that decide about order are repeated, with clocks.
+    pub loads: u32,
+    pad_loads: u32,
     /// Offset of the thread id word from the thread pointer; 0 when unknown.
     pub tid_offset: Word64,
     /// Forks done so far.

@@ -130,7 +130,7 @@ fn find(path: &Path, key: &Key, waits: bool, folder: Option<&Path>) -> Option<Pl
 }
 
 /// Are loads that decide about order repeated with clocks? (Not yet unless it is asked for.)
-fn are_loads_ordered() -> bool {
+pub fn are_loads_ordered() -> bool {
     std::env::var_os("GERYON_LOADS").is_some_and(|v| v == "1")
 }
 

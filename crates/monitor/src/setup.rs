@@ -199,6 +199,10 @@ impl Installer<'_> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
         word32(private_field!(cores), cores)?;
         word32(private_field!(patience), patience::turns())?;
+        word32(
+            private_field!(loads),
+            crate::plans::are_loads_ordered().into(),
+        )?;
         self.take_identity(id)?;
         let block = block_address(0);
         m.set_word(block + block_field!(this), block)?;

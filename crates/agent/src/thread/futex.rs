@@ -49,7 +49,9 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     }
     // (In which order processes come to a word that they share is not repeated with clocks.)
     let is_own = args[1] & PRIVATE != 0;
-    if crate::serial::active() || b.suspend == 0 && (is_own || timed) {
+    if crate::serial::active()
+        || b.suspend == 0 && (is_own && private().loads != 0 || timed && waits)
+    {
         // A follower's threads never sleep here: they wait for the record.
         if !leads() && !waits {
             real(row.nr as u64, args);
