@@ -78,7 +78,7 @@ rows! { pub(super) PROCESSES:
   186 gettid Input Full () -> Id;
   200 tkill Lifecycle Full (tid: Id, sig: Int32);
   202 futex Local Partial (uaddr: Special, op: Int32, val: Int32, timeout: ByCommand, uaddr2: FutexSecond(1), val3: FutexThird(1))
-    "Results are the leader's; a join waits for each replica's own thread. PI operations need \
+    "In a follower a wait may return early and a wake may wake all, both of which futex allows. PI operations need \
      equal thread ids in all replicas, that is, pid namespaces.";
   203 sched_setaffinity Input Partial (pid: Id, cpusetsize: Int32, mask: In(Arg(1)))
     "Binds the leader's thread, and that of who takes over from it; followers keep their own CPUs. Not repeated \

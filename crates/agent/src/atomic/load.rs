@@ -240,12 +240,7 @@ fn await_stored(mut b: Here, slot: &Slot, w: u64, at: u64, size: u8) -> Option<u
         }
         if !is_id && all_passed(b, epoch) {
             // (It may have come since.)
-            let holds = load(at, size);
-            break if values.contains(&holds) {
-                holds
-            } else {
-                values[1]
-            };
+            break shown().unwrap_or(values[1]);
         }
         if patience.spend() {
             if is_cut(b, b.pos) {

@@ -1,5 +1,5 @@
-//! Futex calls of code that is not hooked. What they return is logged, and only the leader waits; but who joins a thread
-//! waits for its own replica's.
+//! Futex calls of code that is not hooked: each replica waits for itself, but in serial order and where loads that decide
+//! about order are repeated: there what they return is logged, and only the leader waits.
 
 use crate::call::input;
 use crate::gate::{self, real};
@@ -33,9 +33,9 @@ pub fn waits(args: &[u64; 6]) -> bool {
     )
 }
 
-/// futex. What it returns decides how code that is not hooked goes on: it looks at its word again, spins, or believes
-/// that it was woken. So every result is an input, but for three: inside a hook, which logs what comes of the whole; a
-/// wake-up, which every replica makes; and the end of a thread, for which each replica waits by itself.
+/// futex. Where the loads around it are repeated, what it returns decides how code goes on that is not hooked, and is an
+/// input. Where they are not, calls are not matched one to one: what they return matters only to code that loops on
+/// its word. Timeouts are inputs in any case. A join waits, as if processes shared the word, for each replica's own thread.
 pub fn futex(frame: &mut Frame, row: &'static Row) {
     let args = frame.args();
     let mut b = block();
