@@ -23,18 +23,25 @@ use replay::{follow, lead};
 pub use waiting::Waiting;
 use wide::wide;
 
-/// 1: it is left to the original instruction.
+/// What the stub is told: the instruction has been made.
+const MADE: u32 = 0;
+/// It is left to the original one.
+const BY_ITSELF: u32 = 1;
+/// A handler runs first, then it is made.
+const SIGNAL: u32 = 2;
+
+/// `hook`: where the hooked function has been called in whose original the thread is, or 0.
 #[unsafe(no_mangle)]
-extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64) -> u32 {
+extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64, hook: u64) -> u32 {
     let at = target(d, s, address);
     if op::loads(d.op) {
-        return u32::from(!load::ordered(s, d, at));
+        return load::ordered(s, d, at, hook == 0);
     }
     if d.op == op::STORE && !is_writable(at, d.size) {
-        return 1;
+        return BY_ITSELF;
     }
     on_operation(s, d, at);
-    0
+    MADE
 }
 
 fn on_operation(s: &mut Saved, d: &Descriptor, at: u64) {

@@ -10,7 +10,7 @@ use crate::event::plain;
 use crate::log::{self, put, remember};
 use crate::look;
 use crate::raise::together::{self, Together};
-use crate::raise::{CONVERGED, pending};
+use crate::raise::{CONVERGED, POLLS, pending};
 use crate::serial;
 use crate::state::{Here, block, leads};
 use geryon_abi::frame::Frame;
@@ -22,16 +22,19 @@ use geryon_abi::record::{detail_of, kind, kind_of, low_of, word};
 extern "C" fn geryon_on_converged(frame: &mut Frame) {
     let mut b = block();
     let looks = serial::looks();
-    if !looks && b.look[0] != 0 {
+    // Where instructions are ordered the stub for atomics comes here for a signal alone.
+    let polls = !looks && b.look[0] != 0;
+    if polls && b.ordered == 0 {
         b.plain = u32::MAX;
         return;
     }
     b.call_start = b.pos;
-    let signal = word(kind::SIGNAL, CONVERGED, 0, 0);
+    let detail = if polls { POLLS } else { CONVERGED };
+    let signal = word(kind::SIGNAL, detail, 0, 0);
     while !leads()
         && let Some(first) = log::first(b)
     {
-        if kind_of(first) == kind::SIGNAL && detail_of(first) == CONVERGED {
+        if kind_of(first) == kind::SIGNAL && detail_of(first) == detail {
             remember(b, first);
             let taken = together::take_logged(b);
             deliver(b, frame, &taken);
@@ -40,7 +43,7 @@ extern "C" fn geryon_on_converged(frame: &mut Frame) {
             b.plain = low_of(first);
             return;
         }
-        if !looks && first == serial::YIELDED {
+        if !looks && !polls && first == serial::YIELDED {
             return;
         }
         remember(b, first);
@@ -65,7 +68,7 @@ fn lead(mut b: Here, frame: &mut Frame, signal: u64) {
     }
     if serial::looks() {
         look::lead(b, frame);
-    } else {
+    } else if detail_of(signal) != POLLS {
         // All others wait for a record.
         serial::log_yield(b);
     }

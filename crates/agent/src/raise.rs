@@ -22,6 +22,12 @@ const SIG_SETMASK: u64 = 2;
 const SA_RESTART: u64 = 0x1000_0000;
 /// Detail of a SIGNAL record: the handler interrupts computation (see `converged.rs`).
 pub(crate) const CONVERGED: u8 = 2;
+/// The same, before a load that is the last record's again.
+pub(crate) const POLLS: u8 = 3;
+/// Is it at an instruction, not at a call?
+pub(crate) const fn interrupts(detail: u8) -> bool {
+    matches!(detail, CONVERGED | POLLS)
+}
 
 /// A signal waits for this thread's next safe point (leader only).
 #[inline(always)]
@@ -33,7 +39,7 @@ pub fn pending(b: Here) -> bool {
 /// this replica leads by now.
 pub fn begin_record(b: Here, frame: &mut Frame) -> Option<u64> {
     let first = crate::log::first(b)?;
-    if kind_of(first) == kind::SIGNAL && detail_of(first) != CONVERGED {
+    if kind_of(first) == kind::SIGNAL && !interrupts(detail_of(first)) {
         follow_signal_before(b, first, frame);
     }
     remember(b, first);

@@ -79,11 +79,12 @@ pub fn active() -> bool {
     is_serial() && block().vforked == 0
 }
 
-/// Does this thread look who waits for the turn, and for signals? In a process with one thread, too: of signals it
-/// hears nowhere else while it spins.
+/// Does this thread look who waits for the turn, and for signals? In a process with one thread, too, whatever the order:
+/// of signals it hears nowhere else while it spins.
 #[inline(always)]
 pub fn looks() -> bool {
-    private().serial != 0 && block().vforked == 0
+    let p = private();
+    (p.serial != 0 || p.multi.get() == 0) && block().vforked == 0
 }
 
 /// Is this process run serially?

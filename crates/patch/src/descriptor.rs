@@ -16,7 +16,7 @@
 //! The stub performs the operation, sets registers and flags as the instruction would, and
 //! executes `ret`. It may overwrite the three stack words. Or it leaves the operation to the original
 //! instruction, and goes on [`BY_ITSELF`] bytes behind its return address instead, with all registers as the
-//! application had them, rsp included.
+//! application had them, rsp included. Or [`AGAIN`] bytes behind it, in the same way: then the stub is called again.
 //!
 //! For [`Op::Bts`], [`Op::Btr`] and [`Op::Btc`] with a register source the bit offset is signed and may
 //! reach outside the operand: the word operated on is at
@@ -29,6 +29,8 @@ use serde::{Deserialize, Serialize};
 pub const PLAIN_GS_OFFSET: u32 = 0x10;
 /// From the stub's return address to code that runs the original instruction.
 pub const BY_ITSELF: u64 = 13;
+/// From the stub's return address to code that comes to the stub again.
+pub const AGAIN: u64 = 18;
 /// Where, relative to rsp at the stub's entry, the descriptor's address is.
 pub const STACK_DESCRIPTOR: u64 = 8;
 /// Where, relative to rsp at the stub's entry, the effective address is.

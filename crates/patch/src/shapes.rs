@@ -361,6 +361,7 @@ impl Shape<'_, '_> {
         let i = &item.i;
         let behind = i.next_ip().wrapping_add(self.ground.bias);
         let own = i.ip().wrapping_add(self.ground.bias);
+        let start = self.asm.here();
         self.asm.put(&SKIP_RED_ZONE);
         self.asm.put(&[0x51]); // push rcx
         self.asm.put(&[0x65, 0x8b, 0x0c, 0x25]); // mov ecx, gs:[..]
@@ -405,6 +406,9 @@ impl Shape<'_, '_> {
         assert_eq!(self.asm.here() - back, descriptor::BY_ITSELF);
         self.ground.pc_map.push((self.asm.here(), own));
         self.asm.relative(&[0xe9], original);
+        assert_eq!(self.asm.here() - back, descriptor::AGAIN);
+        self.ground.pc_map.push((self.asm.here(), own));
+        self.asm.relative(&[0xe9], start);
         let end = match over {
             None => behind,
             Some(over) => {

@@ -15,7 +15,7 @@ use super::decode::{Descriptor, Saved};
 use super::operand::load;
 use super::passed::all_passed;
 use super::replay::either;
-use super::site;
+use super::{BY_ITSELF, MADE, SIGNAL, site};
 use crate::clock::{Slot, await_past_at, is_past, of_address};
 use crate::diverge::diverged;
 use crate::gate::guarded;
@@ -24,6 +24,7 @@ use crate::log::{
     view,
 };
 use crate::state::{Here, block, leads};
+use crate::raise;
 use crate::thread;
 use crate::timer;
 use crate::wait::{Patience, announce, announce_end, intend_on};
@@ -41,21 +42,24 @@ const LEAST: u64 = 50_000_000;
 /// Memory that is not there for so many nanoseconds, while its leader's thread logs nothing, is not there for that one.
 const FAULT_NS: u64 = 100_000_000;
 
-/// The instruction is made, by the leader or a follower. False where there is nothing at the address: it is left to the
-/// program's own instruction, which faults there.
-pub(super) fn ordered(s: &mut Saved, d: &Descriptor, at: u64) -> bool {
-    let value = match leads() {
-        true => lead(d, at),
+/// The instruction is made, by the leader or a follower. Where there is nothing at the address it is left to the
+/// program's own one, which faults there. `interruptible`: a signal may come first.
+pub(super) fn ordered(s: &mut Saved, d: &Descriptor, at: u64, interruptible: bool) -> u32 {
+    let made = match leads() {
+        true => lead(d, at, interruptible),
         false => match follow(s, d, at) {
-            Followed::Leads => lead(d, at),
-            Followed::Found(value) => Some(value),
-            Followed::Faults => None,
+            Made::Leads => lead(d, at, interruptible),
+            made => made,
         },
     };
-    if let Some(value) = value {
-        apply_load(d, s, value);
+    match made {
+        Made::Found(value) => {
+            apply_load(d, s, value);
+            MADE
+        }
+        Made::Interrupted => SIGNAL,
+        Made::Faults | Made::Leads => BY_ITSELF,
     }
-    value.is_some()
 }
 
 /// What memory holds there, if something is there.
@@ -84,13 +88,20 @@ fn observe(slot: &Slot, at: u64, size: u8) -> Option<(u64, u32, bool)> {
     }
 }
 
-fn lead(d: &Descriptor, at: u64) -> Option<u64> {
+fn lead(d: &Descriptor, at: u64, interruptible: bool) -> Made {
     let mut b = block();
-    let (value, now, left) = observe(of_address(at), at, d.size)?;
     let again = b.poll.is_again(b.pos, d.site, at);
-    if again && b.poll.value == value {
+    // Who polls comes to no call. Its followers know the place by the record before.
+    let signal = interruptible && raise::pending(b) && b.given.load(Ordering::Acquire) == 0;
+    if signal && again && b.poll.count == 0 {
+        return Made::Interrupted;
+    }
+    let Some((value, now, left)) = observe(of_address(at), at, d.size) else {
+        return Made::Faults;
+    };
+    if again && b.poll.value == value && !signal {
         b.poll.count += 1;
-        return Some(value);
+        return Made::Found(value);
     }
     let clocked = if left { CLOCKED } else { 0 };
     let polled = if again { POLLED } else { 0 };
@@ -109,28 +120,30 @@ fn lead(d: &Descriptor, at: u64) -> Option<u64> {
         false => publish_load(b),
     }
     b.poll = Poll::new(b.pos, d.site, at, value);
-    Some(value)
+    Made::Found(value)
 }
 
-/// What came of following the leader.
-enum Followed {
+/// What came of it.
+enum Made {
     Found(u64),
     /// Nothing is there.
     Faults,
-    /// This replica leads by now.
+    /// A handler runs first.
+    Interrupted,
+    /// A follower's: this replica leads by now.
     Leads,
 }
 
-fn follow(s: &Saved, d: &Descriptor, at: u64) -> Followed {
+fn follow(s: &Saved, d: &Descriptor, at: u64) -> Made {
     loop {
-        if let Some(followed) = step(s, d, at) {
-            return followed;
+        if let Some(made) = step(s, d, at) {
+            return made;
         }
     }
 }
 
 /// None: the record was none of a leader that counts.
-fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Followed> {
+fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
     let mut b = block();
     let ours = word(kind::LOAD, 0, site(d), 0);
     if b.pos >= b.limit {
@@ -138,14 +151,18 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Followed> {
     }
     let again = b.poll.is_again(b.pos, d.site, at);
     if !has_next(b) && faults(b, d, at) {
-        return Some(Followed::Faults);
+        return Some(Made::Faults);
     }
     let Some(w) = peek(b) else {
-        return Some(Followed::Leads);
+        return Some(Made::Leads);
     };
-    if kind_of(w) == kind::SIGNAL {
+    let is_signal = kind_of(w) == kind::SIGNAL;
+    if is_signal && again && b.poll.count == 0 && detail_of(w) == raise::POLLS {
+        return Some(Made::Interrupted);
+    }
+    if is_signal && !again {
         take(b, 1);
-        crate::raise::follow_signal_here(b, w);
+        raise::follow_signal_here(b, w);
         return None;
     }
     let is_ours = kind_of(w) == kind::LOAD && short_of(w) == site(d);
@@ -156,12 +173,12 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Followed> {
         // The leader has polled, too, and either has gone on by itself (it may come to this instruction again with another
         // address) or has not yet found something else.
         b.poll.count += 1;
-        return Some(Followed::Found(b.poll.value));
+        return Some(Made::Found(b.poll.value));
     }
     if !is_ours {
         // The leader's may have faulted: that is no record.
         let Some(holds) = read(at, d.size) else {
-            return Some(Followed::Faults);
+            return Some(Made::Faults);
         };
         let ours = [ours, at, d.site, d.vaddr, holds, s.r[0], 0, 0];
         let code = match kind_of(w) == kind::LOAD {
@@ -188,7 +205,7 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Followed> {
     remember(b, w);
     verified(b);
     b.poll = Poll::new(b.pos, d.site, at, value);
-    Some(Followed::Found(value))
+    Some(Made::Found(value))
 }
 
 /// Is nothing there, and has the leader's thread, which finds nothing either, logged nothing for a while? (It may have

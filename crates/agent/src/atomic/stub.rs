@@ -1,7 +1,7 @@
 //! The way from a trampoline to `geryon_on_atomic` and back: every register and flag as it was,
 //! but for what the instruction changes.
 
-use crate::gate::BY_ITSELF;
+use crate::gate::{AGAIN, BY_ITSELF};
 use crate::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;
 use geryon_abi::layout::Block;
@@ -51,6 +51,7 @@ global_asm!(
     "mov rdx, [rsp + 136 + 16]",
     "mov rbx, rsp",
     "mov r12, gs:[{hook_rsp}]",
+    "mov rcx, r12",
     "mov gs:[{hook_rsp}], rsp",
     "mov rsp, gs:[0x18]", // what the agent leaves on the user's stack would differ
     "sub rsp, 256",
@@ -67,10 +68,19 @@ global_asm!(
     "ret",
     // The original instruction, with rsp as it was there: that of the return address, and behind its words.
     "3:",
+    "cmp r13d, {signal}",
+    "je 4f",
     "add qword ptr [rsp + 136], {itself}",
     restore!(),
     "ret {words}",
+    // A signal comes first, then the instruction again.
+    "4:",
+    "add qword ptr [rsp + 136], {again} - {itself}",
+    restore!(),
+    "jmp geryon_look", // (adds the rest)
     itself = const BY_ITSELF,
+    again = const AGAIN,
+    signal = const super::SIGNAL,
     words = const 128 + 32 - 8,
     hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
 );

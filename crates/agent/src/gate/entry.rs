@@ -18,6 +18,9 @@ const SITE_WORD: usize = 23;
 /// `geryon_patch::descriptor::BY_ITSELF`.
 pub const BY_ITSELF: usize = 13;
 
+/// The same, to code that comes to the stub again. Mirrors `geryon_patch::descriptor::AGAIN`.
+pub const AGAIN: usize = 18;
+
 global_asm!(
     // ---- entries ------------------------------------------------------------------
     ".globl geryon_entry_trap",
