@@ -2,6 +2,7 @@
 
 use crate::asm::Asm;
 use crate::shapes::{self, Ground};
+use crate::stone::SHORT_LEN;
 use crate::{AREA_ALIGN, Error, JUMP_LEN, Plan, Window};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -93,14 +94,40 @@ impl Plan {
         for id in 0..self.hook_slots() as usize {
             asm.put(&hooks.get(id).copied().unwrap_or(0).to_le_bytes());
         }
-        let mut writes = Vec::new();
+        let mut writes: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut entry_origs = Vec::new();
+        let mut stones = Vec::new();
+        let host = |stone: u64| {
+            let is_one = |w: &&Window| (w.start..w.end()).contains(&stone);
+            self.windows.iter().find(is_one).map(|w| w.start)
+        };
         for window in self.windows.iter().filter(|w| inside(w.start)) {
+            if let Some(stone) = window.stone {
+                let host = host(stone).ok_or(Error::BadPlan(window.start))?;
+                if !inside(host) {
+                    continue;
+                }
+                let target = shapes::emit(&mut asm, &mut ground, window)?;
+                let stone = stone.wrapping_add(bias);
+                ground.pc_map.push((stone, window.start.wrapping_add(bias)));
+                stones.push((host.wrapping_add(bias), stone, target));
+                writes.push((window.start.wrapping_add(bias), short(window, bias)?));
+                continue;
+            }
             let target = shapes::emit(&mut asm, &mut ground, window)?;
             writes.push((window.start.wrapping_add(bias), jump(window, bias, target)?));
             if let Some(id) = window.entry.filter(|&id| hooked(id)) {
                 entry_origs.push((id, ground.originals[&window.start]));
             }
+        }
+        for (host, stone, target) in stones {
+            let at = writes.binary_search_by_key(&host, |w| w.0);
+            let place = at
+                .ok()
+                .and_then(|at| writes[at].1.get_mut((stone - host) as usize..))
+                .and_then(|bytes| bytes.first_chunk_mut::<JUMP_LEN>())
+                .ok_or(Error::BadPlan(host))?;
+            *place = long(stone, target)?;
         }
         let Ground {
             mut syscall_returns,
@@ -133,18 +160,31 @@ impl Plan {
 
 /// The bytes that replace a window.
 fn jump(window: &Window, bias: u64, target: u64) -> Result<Vec<u8>, Error> {
-    let from = window
-        .start
-        .wrapping_add(bias)
-        .wrapping_add(JUMP_LEN as u64);
+    let mut bytes = vec![0xcc; window.bytes.len()];
+    let place = bytes.first_chunk_mut::<JUMP_LEN>();
+    *place.ok_or(Error::BadPlan(window.start))? = long(window.start.wrapping_add(bias), target)?;
+    Ok(bytes)
+}
+
+/// A jump at an address.
+fn long(at: u64, target: u64) -> Result<[u8; JUMP_LEN], Error> {
+    let from = at.wrapping_add(JUMP_LEN as u64);
     let distance = i32::try_from(target.wrapping_sub(from) as i64);
     let distance = distance.map_err(|_| Error::OutOfReach { from, to: target })?;
+    let mut bytes = [0xe9; JUMP_LEN];
+    bytes[1..].copy_from_slice(&distance.to_le_bytes());
+    Ok(bytes)
+}
+
+/// The bytes that replace a window too short for a jump: one to its stepping stone.
+fn short(window: &Window, bias: u64) -> Result<Vec<u8>, Error> {
+    let bad = || Error::BadPlan(window.start.wrapping_add(bias));
+    let from = window.start.wrapping_add(SHORT_LEN);
+    let stone = window.stone.ok_or_else(bad)?;
+    let distance = i8::try_from(stone.wrapping_sub(from) as i64).map_err(|_| bad())?;
     let mut bytes = vec![0xcc; window.bytes.len()];
-    if bytes.len() < JUMP_LEN {
-        return Err(Error::BadPlan(window.start));
-    }
-    bytes[0] = 0xe9;
-    bytes[1..JUMP_LEN].copy_from_slice(&distance.to_le_bytes());
+    let place = bytes.first_chunk_mut::<2>().ok_or_else(bad)?;
+    *place = [0xeb, distance as u8];
     Ok(bytes)
 }
 

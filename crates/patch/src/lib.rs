@@ -38,6 +38,7 @@ mod refs;
 mod sentry;
 mod shapes;
 mod spin;
+mod stone;
 mod survey;
 mod sweep;
 mod window;
@@ -54,7 +55,7 @@ pub const JUMP_LEN: usize = 5;
 
 /// Version of the serialised [`Plan`] and of the trampoline shapes; a cache keyed by
 /// it never mixes two.
-pub const PLAN_VERSION: u32 = 8;
+pub const PLAN_VERSION: u32 = 9;
 
 /// The 8-byte word at `ret - SITE_WORD_OFFSET` of a syscall trampoline, where `ret` is
 /// the address the trampoline passes in rcx, holds the run-time address behind the

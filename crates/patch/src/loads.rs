@@ -211,9 +211,7 @@ fn asks_for_zero(rest: &[Instruction]) -> bool {
 
 /// Is the value that this instruction loads compared, itself or what is made of it, on any way that goes on from there?
 fn reaches_compare(lines: &[Instruction], at: usize, info: &mut InstructionInfoFactory) -> bool {
-    let compares =
-        |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test) || is_compare(i);
-    if compares(&lines[at]) {
+    if is_compare(&lines[at]) || spin::is_asked(&lines[at..]) {
         return true;
     }
     let mut seen = vec![at];
@@ -235,7 +233,7 @@ fn reaches_compare(lines: &[Instruction], at: usize, info: &mut InstructionInfoF
         // (What lies where it points to is another value.)
         let points = is_from(i.memory_base()) || is_from(i.memory_index());
         let reads = reads && (!points || i.mnemonic() == Mnemonic::Lea);
-        if compares(i) && reads {
+        if reads && (is_compare(i) || spin::is_asked(&lines[at..])) {
             return true;
         }
         let made = used

@@ -82,6 +82,9 @@ pub struct Window {
     /// How many of the bytes are instructions to move; the rest is padding behind a
     /// `ret` or `jmp`.
     pub moved: u8,
+    /// For a window shorter than [`crate::JUMP_LEN`]: the link-time address of its stepping stone (`stone.rs`), which
+    /// lies in another window.
+    pub stone: Option<u64>,
     /// Id of the function entry at the window's start, if it is one.
     pub entry: Option<u16>,
     /// A redirected entry of the same function to which moved branches go back: they must

@@ -24,6 +24,8 @@ const LONG: usize = 200;
 const NEAR: usize = 3;
 /// So many instructions may make the address.
 const DEEP: usize = 6;
+/// So many instructions behind one that sets flags they are asked for.
+const SOON: usize = 6;
 /// Most bytes of a loop for which a function is looked at that has no other site.
 const NARROW: u64 = 300;
 
@@ -339,6 +341,29 @@ impl Loop<'_> {
     }
 }
 
+/// Does it do nothing but compare?
+fn compares(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt)
+}
+
+/// Does it compare, or does a branch, or what else depends on flags, depend on those that the first of these instructions sets?
+pub fn is_asked(rest: &[Instruction]) -> bool {
+    if compares(&rest[0]) {
+        return true;
+    }
+    let mut open = rest[0].rflags_modified();
+    for i in rest.iter().skip(1).take(SOON) {
+        if open & i.rflags_read() != 0 {
+            return true;
+        }
+        open &= !i.rflags_modified();
+        if open == 0 || i.flow_control() != FlowControl::Next {
+            return false;
+        }
+    }
+    false
+}
+
 fn stores(i: &Instruction, info: &mut InstructionInfoFactory) -> bool {
     // What a call stores nobody sees here; a push is for one.
     if is_call(i) {
@@ -418,7 +443,7 @@ pub fn is_compared(rest: &[Instruction], info: &mut InstructionInfoFactory) -> b
     }
     let to = first.op0_register().full_register();
     for l in rest.iter().skip(1).take(NEAR) {
-        if matches!(l.mnemonic(), Mnemonic::Cmp | Mnemonic::Test) {
+        if compares(l) {
             let uses = info
                 .info(l)
                 .used_registers()

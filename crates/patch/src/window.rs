@@ -11,25 +11,27 @@ use std::ops::Range;
 
 /// Most instructions taken from before a site.
 const BEFORE: usize = 8;
+/// Bytes of a jump.
+pub(crate) const JUMP: u64 = JUMP_LEN as u64;
 /// Longest window.
 const WINDOW_BYTES: u64 = 96;
 /// The number of `rt_sigreturn`.
 const RT_SIGRETURN: u64 = 15;
 
 /// What is known about one instruction of the function.
-struct Line {
-    i: Instruction,
-    site: Option<SiteKind>,
-    moving: Moving,
+pub(crate) struct Line {
+    pub i: Instruction,
+    pub site: Option<SiteKind>,
+    pub moving: Moving,
 }
 
 /// One decoded function and its surroundings.
 pub struct Function<'a> {
-    lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
     piece: &'a Piece,
     /// Bytes of the piece and of the gap behind it.
     bytes: &'a [u8],
-    refs: &'a Refs,
+    pub(crate) refs: &'a Refs,
     entries: &'a [(u64, u16)],
     decodable: bool,
 }
@@ -55,9 +57,13 @@ type Refusal = (u64, &'static str);
 
 /// Lines of a window, and padding bytes behind them.
 #[derive(Clone)]
-struct Choice {
-    lines: Range<usize>,
-    padding: u64,
+pub(crate) struct Choice {
+    pub lines: Range<usize>,
+    pub padding: u64,
+    /// Where it steps on, if it is too short for a jump.
+    pub stone: Option<u64>,
+    /// Stepping stones of others in it.
+    pub stones: u64,
 }
 
 impl<'a> Function<'a> {
@@ -151,6 +157,12 @@ impl<'a> Function<'a> {
                     .map_err(|_| (entry, reason))?;
             }
         }
+        for at in 0..self.lines.len() {
+            let ip = self.lines[at].i.ip();
+            if outcome.unpatched.iter().any(|u| u.vaddr == ip) {
+                self.step(at, &mut taken);
+            }
+        }
         for choice in &taken {
             let window = self.window(choice, refused);
             outcome
@@ -177,7 +189,7 @@ impl<'a> Function<'a> {
     }
 
     /// Why a site must not be touched, window or not.
-    fn objection(&self, at: usize) -> Option<&'static str> {
+    pub(crate) fn objection(&self, at: usize) -> Option<&'static str> {
         let line = &self.lines[at];
         if self.piece.signal {
             return Some("return of a signal handler");
@@ -228,7 +240,7 @@ impl<'a> Function<'a> {
             if first != at && !self.can_precede(first) {
                 break;
             }
-            match self.close(first, at + 1) {
+            match self.close(first, at + 1, JUMP) {
                 Ok(choice) => {
                     taken.push(choice);
                     return Ok(());
@@ -240,7 +252,7 @@ impl<'a> Function<'a> {
             let between = last.lines.end - 1..at;
             let free = self.lines[between].iter().all(|l| l.moving == Moving::Free);
             if free && last.padding == 0 {
-                *last = self.close(last.lines.start, at + 1)?;
+                *last = self.close(last.lines.start, at + 1, JUMP)?;
                 return Ok(());
             }
         }
@@ -259,16 +271,21 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// Extends `first..end` to whole instructions that make room for a jump.
-    fn close(&self, first: usize, mut end: usize) -> Result<Choice, &'static str> {
+    /// Extends `first..end` to whole instructions of at least so many bytes: room for a jump.
+    pub(crate) fn close(
+        &self,
+        first: usize,
+        mut end: usize,
+        least: u64,
+    ) -> Result<Choice, &'static str> {
         let start = self.lines[first].i.ip();
         let room = |end: usize| self.lines[end - 1].i.next_ip() - start;
         let mut padding = 0;
-        while room(end) < JUMP_LEN as u64 {
+        while room(end) < least {
             match self.lines[end - 1].moving {
                 Moving::Free => {}
                 Moving::Last => {
-                    let missing = JUMP_LEN as u64 - room(end);
+                    let missing = least - room(end);
                     padding = self
                         .padding(end, missing)
                         .ok_or("no padding behind a return")?;
@@ -304,6 +321,8 @@ impl<'a> Function<'a> {
         Ok(Choice {
             lines: first..end,
             padding,
+            stone: None,
+            stones: 0,
         })
     }
 
@@ -371,6 +390,7 @@ impl<'a> Function<'a> {
             start,
             bytes: bytes.to_vec(),
             moved: moved as u8,
+            stone: choice.stone,
             entry,
             loops_to: choice
                 .lines

@@ -23,8 +23,8 @@ use crate::log::{
     has_next, is_cut, marks, peek, publish, publish_load, put, remember, rewind, take, verified,
     view,
 };
-use crate::state::{Here, block, leads};
 use crate::raise;
+use crate::state::{Here, block, leads};
 use crate::thread;
 use crate::timer;
 use crate::wait::{Patience, announce, announce_end, intend_on};

@@ -77,6 +77,16 @@ pub fn agent() -> AgentEntries {
     }
 }
 
+/// Behind the jump there are traps, but for the stepping stones of other windows.
+fn is_filled(plan: &Plan, window: &Window, mut rest: &[u8]) {
+    let mut at = window.start + 5;
+    while plan.windows.iter().any(|w| w.stone == Some(at)) {
+        assert_eq!(rest[0], 0xe9);
+        (rest, at) = (&rest[5..], at + 5);
+    }
+    assert!(rest.iter().all(|&b| b == 0xcc));
+}
+
 /// Emits the plan somewhere and checks all of it; returns what was emitted.
 pub fn check(plan: &Plan, bias: u64) -> Emitted {
     let end = plan.segments.iter().map(|s| s.end).max().unwrap_or(0) + bias;
@@ -104,9 +114,22 @@ pub fn check(plan: &Plan, bias: u64) -> Emitted {
     for (number, (window, (at, bytes))) in plan.windows.iter().zip(&emitted.writes).enumerate() {
         assert_eq!(*at, window.start + bias);
         assert_eq!(bytes.len(), window.bytes.len());
-        assert!(bytes.len() >= 5 && bytes[5..].iter().all(|&b| b == 0xcc));
-        let jump = decode(&bytes[..5], *at)[0];
-        let target = jump.near_branch_target();
+        let target = match window.stone {
+            None => {
+                assert!(bytes.len() >= 5);
+                is_filled(plan, window, &bytes[5..]);
+                decode(&bytes[..5], *at)[0].near_branch_target()
+            }
+            Some(stone) => {
+                let stone = stone + bias;
+                assert!(bytes.len() < 5 && bytes[2..].iter().all(|&b| b == 0xcc));
+                assert_eq!(decode(&bytes[..2], *at)[0].near_branch_target(), stone);
+                let host = |w: &&(u64, Vec<u8>)| (w.0..w.0 + w.1.len() as u64).contains(&stone);
+                let (from, host) = emitted.writes.iter().find(host).expect("in a window");
+                let from = (stone - from) as usize;
+                decode(&host[from..from + 5], stone)[0].near_branch_target()
+            }
+        };
         assert!(
             target >= tramp && view.code(target).is_some(),
             "jump into the area"
@@ -116,7 +139,11 @@ pub fn check(plan: &Plan, bias: u64) -> Emitted {
             .iter()
             .filter(|s| s.window == number as u32)
             .collect();
-        assert!(!sites.is_empty() || window.loops_to.is_some());
+        let is_host = plan.windows.iter().any(|w| {
+            w.stone
+                .is_some_and(|s| (window.start..window.end()).contains(&s))
+        });
+        assert!(!sites.is_empty() || window.loops_to.is_some() || is_host);
         view.check_window(window, &|ip| {
             sites
                 .iter()
