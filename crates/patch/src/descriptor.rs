@@ -128,11 +128,15 @@ pub enum Op {
     MayWait = 25,
     /// `mov` to memory.
     Store = 26,
+    /// `movsx` or `movsxd` from memory to a register of 4 bytes.
+    LoadSign4 = 27,
+    /// The same, of 8 bytes.
+    LoadSign8 = 28,
 }
 
 impl Op {
     /// All operations, in the order of their numbers.
-    pub const ALL: [Op; 27] = [
+    pub const ALL: [Op; 29] = [
         Op::Xadd,
         Op::Xchg,
         Op::Cmpxchg,
@@ -160,6 +164,8 @@ impl Op {
         Op::Pause,
         Op::MayWait,
         Op::Store,
+        Op::LoadSign4,
+        Op::LoadSign8,
     ];
 }
 

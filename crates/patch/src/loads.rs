@@ -20,6 +20,7 @@
 use crate::classify::{Atomic, Rmw, atomic, is_call, number, site};
 use crate::constant::is_compare;
 use crate::descriptor::{Op, Source};
+use crate::naps::Naps;
 use crate::place::{Place, fixed_word, writes};
 use crate::{SiteKind, spin};
 use iced_x86::{
@@ -110,6 +111,8 @@ pub struct Words {
     pub given: Vec<u64>,
     /// The file is the C library, whose functions have hooks, or a part of it.
     pub in_c_library: bool,
+    /// Calls by which a thread waits.
+    pub naps: Naps,
 }
 
 impl Words {
@@ -119,6 +122,7 @@ impl Words {
             all.sort_unstable();
             all.dedup();
         }
+        self.naps.finish();
     }
 
     /// May a load of this word decide about order, wherever it is?
@@ -173,7 +177,7 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
     let mut out: Vec<usize> = (0..lines.len())
         .filter(|at| spin::load(&lines[*at]).is_some() && decides(*at))
         .collect();
-    let polled = spin::polled(lines);
+    let polled = spin::polled(lines, &words.naps);
     out.extend(
         polled
             .into_iter()

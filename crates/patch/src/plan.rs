@@ -171,7 +171,7 @@ impl Plan {
             let _ = frames::landing_pads(&image, frame, |pad| refs.add(pad));
         }
         datarefs::pointers(&image, &mut refs);
-        let mut found = sweep::sweep(&image, &mut pieces, &mut refs, opts);
+        let mut found = sweep::sweep(&image, &symbols, &mut pieces, &mut refs, opts);
         datarefs::jump_tables(&image, &found.taken, &mut refs);
         refs.finish();
 

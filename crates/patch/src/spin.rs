@@ -11,8 +11,9 @@
 use crate::SiteKind;
 use crate::classify::{Atomic, Rmw, atomic, is_call, number, site};
 use crate::descriptor::{Op, Source};
+use crate::naps::Naps;
 use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 use std::ops::Range;
 
@@ -62,6 +63,14 @@ pub fn any_load(i: &Instruction) -> Option<Rmw> {
         (Mnemonic::Mov, OpKind::Register, OpKind::Memory) => (Op::Load, of(i.op0_register())?),
         (Mnemonic::Movzx, OpKind::Register, OpKind::Memory) if i.op0_register().size() >= 4 => {
             (Op::LoadZero, of(i.op0_register())?)
+        }
+        (Mnemonic::Movsx | Mnemonic::Movsxd, OpKind::Register, OpKind::Memory) => {
+            let op = match i.op0_register().size() {
+                4 => Op::LoadSign4,
+                8 => Op::LoadSign8,
+                _ => return None,
+            };
+            (op, of(i.op0_register())?)
         }
         (Mnemonic::Cmp, OpKind::Register, OpKind::Memory) => (Op::CompareTo, of(i.op0_register())?),
         (Mnemonic::Cmp, OpKind::Memory, OpKind::Register) => (Op::Compare, of(i.op1_register())?),
@@ -128,20 +137,21 @@ pub fn waits(lines: &[Instruction]) -> Vec<usize> {
     out
 }
 
-/// Loads in loops that wait, or store nothing and call nothing, whose address stays the same all over the loop: compilers
-/// leave few there that nobody else may change. (In a long one that compares bytes, or indexes, they do.)
-pub fn polled(lines: &[Instruction]) -> Vec<usize> {
+/// Loads in loops that wait (they say so, or nap), or store nothing and call nothing, whose address stays the same all over
+/// the loop: compilers leave few there that nobody else may change. (In a long one that compares bytes, or indexes, they do.)
+pub fn polled(lines: &[Instruction], naps: &Naps) -> Vec<usize> {
     let mut info = InstructionInfoFactory::new();
     let mut out = Vec::new();
     for l in (0..lines.len()).filter_map(|at| Loop::closed_at(lines, at)) {
         let asks = l.is_short() && l.asks_the_same(&mut info);
         let calls = l.body.iter().any(is_call);
-        if l.says_so() || (asks || !calls) && l.stores_nothing(&mut info) {
-            let says = l.is_short() || l.says_so();
+        let waits = l.says_so() || l.body.iter().any(|i| naps.is_called(i));
+        if waits || (asks || !calls) && l.stores_nothing(&mut info) {
+            let says = l.is_short() || waits;
             let is_one = |k: &usize| {
                 let i = &l.body[*k];
                 let is_word = i.memory_size().size() >= 4 && i.memory_index() == Register::None;
-                load(i).is_some() && (says || is_word) && is_fixed(*k, l.body, &mut info)
+                load(i).is_some() && (says || is_word) && is_fixed(*k, &l.body, &mut info)
             };
             out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
         }
@@ -188,14 +198,15 @@ pub fn is_sign(i: &Instruction) -> bool {
 }
 
 /// From the target of a branch back to that branch.
-struct Loop<'a> {
+struct Loop {
     from: usize,
-    body: &'a [Instruction],
+    /// What does not lead back (a function ends there, say) is left out: a nop stands there.
+    body: Vec<Instruction>,
 }
 
-impl Loop<'_> {
+impl Loop {
     /// The one that this instruction closes, if it does, and it is not too long.
-    fn closed_at(lines: &[Instruction], at: usize) -> Option<Loop<'_>> {
+    fn closed_at(lines: &[Instruction], at: usize) -> Option<Loop> {
         let line = &lines[at];
         let closes = line.op0_kind() == OpKind::NearBranch64
             && (line.is_jcc_short_or_near() || line.is_jmp_short_or_near())
@@ -208,39 +219,18 @@ impl Loop<'_> {
         if !is_start || at - from > LONG {
             return None;
         }
-        let found = Loop {
-            from,
-            body: &lines[from..=at],
-        };
-        found.comes_round().then_some(found)
-    }
-
-    /// Does its start lead to its end? (Branches back lead to where a function ends with an error, too.)
-    fn comes_round(&self) -> bool {
-        let last = self.body.len() - 1;
-        let mut seen = vec![false; self.body.len()];
-        let mut open = vec![0];
-        while let Some(k) = open.pop() {
-            if std::mem::replace(&mut seen[k], true) {
-                continue;
-            }
-            let i = &self.body[k];
-            let mut go = |to: u64| {
-                open.extend(self.body.binary_search_by_key(&to, Instruction::ip));
-            };
-            match i.flow_control() {
-                FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
-                    go(i.next_ip())
-                }
-                FlowControl::ConditionalBranch => {
-                    go(i.next_ip());
-                    go(i.near_branch_target());
-                }
-                FlowControl::UnconditionalBranch => go(i.near_branch_target()),
-                _ => {}
+        let mut body = lines[from..=at].to_vec();
+        // (Branches back lead to where a function ends with an error, too.)
+        let round = comes_round(&body)?;
+        for (i, comes) in body.iter_mut().zip(round) {
+            if !comes {
+                let (ip, len) = (i.ip(), i.len());
+                *i = Instruction::with(Code::Nopd);
+                i.set_len(len);
+                i.set_ip(ip);
             }
         }
-        seen[last]
+        Some(Loop { from, body })
     }
 
     /// Which instructions it has.
@@ -281,7 +271,7 @@ impl Loop<'_> {
     fn loads(&self, info: &mut InstructionInfoFactory) -> Vec<usize> {
         let is_one = |k: &usize| {
             load(&self.body[*k]).is_some()
-                && is_fixed(*k, self.body, info)
+                && is_fixed(*k, &self.body, info)
                 && is_compared(&self.body[*k..], info)
         };
         let found = (0..self.body.len()).filter(is_one);
@@ -291,7 +281,7 @@ impl Loop<'_> {
     /// If it calls functions: with the same arguments in each turn, as far as it sets them, and it counts nothing
     /// that decides whether it goes on. (A loop that does something with each of many things is none that waits.)
     fn asks_the_same(&self, info: &mut InstructionInfoFactory) -> bool {
-        let body = self.body;
+        let body = &self.body;
         let mut calls = (0..body.len()).filter(|k| is_call(&body[*k])).peekable();
         if calls.peek().is_none() {
             return true;
@@ -362,6 +352,43 @@ pub fn is_asked(rest: &[Instruction]) -> bool {
         }
     }
     false
+}
+
+/// Which instructions of a loop its start leads to, and lead to its end. None: there is no way round.
+fn comes_round(body: &[Instruction]) -> Option<Vec<bool>> {
+    let next = |i: &Instruction| {
+        let there = |to: u64| body.binary_search_by_key(&to, Instruction::ip).ok();
+        let (falls, jumps) = match i.flow_control() {
+            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => (true, false),
+            FlowControl::ConditionalBranch => (true, true),
+            FlowControl::UnconditionalBranch => (false, true),
+            _ => (false, false),
+        };
+        let falls = falls.then(|| i.next_ip()).and_then(there);
+        let jumps = jumps.then(|| i.near_branch_target()).and_then(there);
+        falls.into_iter().chain(jumps)
+    };
+    let mut reached = vec![false; body.len()];
+    let mut open = vec![0];
+    while let Some(k) = open.pop() {
+        if !std::mem::replace(&mut reached[k], true) {
+            open.extend(next(&body[k]));
+        }
+    }
+    let last = body.len() - 1;
+    if !reached[last] {
+        return None;
+    }
+    let mut leads = vec![false; body.len()];
+    leads[last] = true;
+    loop {
+        let more = |k: &usize| !leads[*k] && reached[*k] && next(&body[*k]).any(|n| leads[n]);
+        let found: Vec<usize> = (0..body.len()).rev().filter(more).collect();
+        if found.is_empty() {
+            return Some(leads);
+        }
+        found.into_iter().for_each(|k| leads[k] = true);
+    }
 }
 
 fn stores(i: &Instruction, info: &mut InstructionInfoFactory) -> bool {
@@ -438,7 +465,7 @@ fn writes(i: &Instruction, register: Register, info: &mut InstructionInfoFactory
 /// Is its value compared at once, or soon?
 pub fn is_compared(rest: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
     let first = &rest[0];
-    if !matches!(first.mnemonic(), Mnemonic::Mov | Mnemonic::Movzx) {
+    if matches!(first.mnemonic(), Mnemonic::Cmp | Mnemonic::Test) {
         return true;
     }
     let to = first.op0_register().full_register();

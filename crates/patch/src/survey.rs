@@ -54,7 +54,12 @@ fn name(i: &Instruction) -> String {
     };
     let loads = matches!(
         i.mnemonic(),
-        Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Cmp | Mnemonic::Test
+        Mnemonic::Mov
+            | Mnemonic::Movzx
+            | Mnemonic::Movsx
+            | Mnemonic::Movsxd
+            | Mnemonic::Cmp
+            | Mnemonic::Test
     );
     let rest = match loads {
         true if i.op0_kind() == OpKind::Memory && i.mnemonic() == Mnemonic::Mov => " (store)",

@@ -4,8 +4,9 @@
 use crate::Options;
 use crate::classify::{Class, classes, site};
 use crate::coverage::Piece;
-use crate::elf::Image;
+use crate::elf::{Image, Symbol};
 use crate::loads::{Words, gives, is_atomic, plain};
+use crate::naps::Naps;
 use crate::place::fixed_word;
 use crate::refs::Refs;
 use crate::spin::{is_sign, may_wait};
@@ -24,8 +25,17 @@ pub struct Found {
 
 /// Decodes all pieces and records into `refs` what they refer to. A piece that falls through into
 /// bytes that nothing covers is extended (glibc ends the FDE of `clone` before its `syscall`).
-pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs, opts: &Options) -> Found {
+pub fn sweep(
+    image: &Image,
+    symbols: &[Symbol],
+    pieces: &mut [Piece],
+    refs: &mut Refs,
+    opts: &Options,
+) -> Found {
     let mut found = Found::default();
+    if opts.loads {
+        found.words.naps = Naps::of(image, symbols);
+    }
     let waits = opts.waits || opts.loads;
     // Which pieces load which words at fixed places.
     let mut loaded: Vec<(usize, u64)> = Vec::new();
@@ -64,6 +74,7 @@ pub fn sweep(image: &Image, pieces: &mut [Piece], refs: &mut Refs, opts: &Option
                         }
                     }
                     if opts.loads {
+                        found.words.naps.see(&instruction, piece.start..piece.end);
                         match fixed_word(&instruction) {
                             Some(word) if is_atomic(&instruction) => found.words.atomic.push(word),
                             Some(word) if plain(&instruction).is_some() => {

@@ -119,11 +119,19 @@ pub(super) fn apply_load(d: &Descriptor, s: &mut Saved, found: u64) {
     match d.op {
         op::LOAD => set_source(d, s, found),
         op::LOAD_ZERO => s.r[d.register as usize & 15] = found,
+        op::LOAD_SIGN4 => s.r[d.register as usize & 15] = signed(found, d.size) & mask(4),
+        op::LOAD_SIGN8 => s.r[d.register as usize & 15] = signed(found, d.size),
         op::COMPARE => after_sub(s, found, src, 0, d.size),
         op::COMPARE_TO => after_sub(s, src, found, 0, d.size),
         op::TEST => s.set_flags(sign_zero(found & src, d.size), false),
         _ => {}
     }
+}
+
+/// A value of so many bytes, with its sign in all of the higher bits.
+fn signed(value: u64, size: u8) -> u64 {
+    let unused = 64 - 8 * u32::from(size.clamp(1, 8));
+    ((value << unused) as i64 >> unused) as u64
 }
 
 /// Accumulator, flags and success of a compare-and-exchange.

@@ -45,7 +45,7 @@ pub(super) mod op {
     pub const TEST: u8 = 23;
     /// Those that only load.
     pub const fn loads(op: u8) -> bool {
-        matches!(op, LOAD..=TEST)
+        matches!(op, LOAD..=TEST | LOAD_SIGN4 | LOAD_SIGN8)
     }
     /// `pause`.
     pub const PAUSE: u8 = 24;
@@ -53,6 +53,10 @@ pub(super) mod op {
     pub const MAY_WAIT: u8 = 25;
     /// `mov` to memory.
     pub const STORE: u8 = 26;
+    /// `movsx` from memory to a register of 4 bytes.
+    pub const LOAD_SIGN4: u8 = 27;
+    /// The same, of 8 bytes.
+    pub const LOAD_SIGN8: u8 = 28;
 }
 
 /// Registers as the stub saved them: flags (lahf << 8 | seto), then encoding order.

@@ -203,6 +203,25 @@ fn plain() -> Vec<Form> {
     all.push(form!(LOAD_ZERO, 1, 1, RCX, 0, "movzx ecx, byte ptr [rdi]"));
     all.push(form!(LOAD_ZERO, 2, 1, R10, 0, "movzx r10d, word ptr [rdi]"));
     all.push(form!(LOAD_ZERO, 2, 1, RAX, 0, "movzx rax, word ptr [rdi]"));
+    all.push(form!(LOAD_SIGN4, 1, 1, RCX, 0, "movsx ecx, byte ptr [rdi]"));
+    all.push(form!(
+        LOAD_SIGN4,
+        2,
+        1,
+        R10,
+        0,
+        "movsx r10d, word ptr [rdi]"
+    ));
+    all.push(form!(LOAD_SIGN8, 1, 1, RCX, 0, "movsx rcx, byte ptr [rdi]"));
+    all.push(form!(LOAD_SIGN8, 2, 1, R10, 0, "movsx r10, word ptr [rdi]"));
+    all.push(form!(
+        LOAD_SIGN8,
+        4,
+        1,
+        RAX,
+        0,
+        "movsxd rax, dword ptr [rdi]"
+    ));
     all
 }
 

@@ -1,0 +1,151 @@
+//! Functions by which a thread that waits gives its processor away, or sleeps for a while: a loop that calls one of them
+//! looks again each time at what it waits for.
+
+use crate::elf::{Image, Symbol, u32_at, u64_at};
+use iced_x86::{Code, FlowControl, Instruction, OpKind};
+use std::ops::Range;
+
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+/// Tables of relocations: address, length in bytes.
+const TABLES: [(u64, u64); 2] = [(7, 8), (23, 2)];
+/// Of a symbol's address, for data and for calls.
+const KINDS: [u32; 2] = [6, 7];
+
+const NAMES: [&[u8]; 10] = [
+    b"sched_yield",
+    b"__sched_yield",
+    b"pthread_yield",
+    b"thrd_yield",
+    b"thrd_sleep",
+    b"nanosleep",
+    b"__nanosleep",
+    b"clock_nanosleep",
+    b"usleep",
+    // std::this_thread::__sleep_for
+    b"_ZNSt11this_thread11__sleep_forENSt6chrono8durationIlSt5ratioILl1ELl1EEEENS1_IlS2_ILl1ELl1000000000EEEE",
+];
+/// A function of so many bytes that calls one of them is one itself.
+const WRAPPER: u64 = 64;
+/// Wrappers of wrappers.
+const DEEP: usize = 3;
+
+/// Where they are called: addresses of functions and of stubs, and of the words that hold such addresses.
+#[derive(Debug, Default)]
+pub struct Naps {
+    known: Vec<u64>,
+    /// Short functions: an address, and what they call.
+    short: Vec<(u64, u64)>,
+}
+
+impl Naps {
+    /// By name: those that the file has, and the words of those that it takes from others.
+    pub fn of(image: &Image, symbols: &[Symbol]) -> Naps {
+        let is_one = |name: &[u8]| NAMES.contains(&name);
+        let own = symbols.iter().filter(|s| is_one(s.name)).map(|s| s.value);
+        let mut known: Vec<u64> = own.collect();
+        for (table, len) in TABLES {
+            known.extend(words(image, table, len, is_one).unwrap_or_default());
+        }
+        for segment in image.segments.iter().filter(|s| s.exec) {
+            let bytes = image.tail(segment.vaddr).unwrap_or_default();
+            known.extend(stubs(bytes, segment.vaddr, &known));
+        }
+        known.sort_unstable();
+        Naps {
+            known,
+            ..Naps::default()
+        }
+    }
+
+    /// An instruction of a function.
+    pub fn see(&mut self, i: &Instruction, function: Range<u64>) {
+        if function.end - function.start <= WRAPPER
+            && let Some(target) = target(i)
+        {
+            self.short.push((function.start, target));
+        }
+    }
+
+    /// All have been seen.
+    pub fn finish(&mut self) {
+        let made = std::mem::take(&mut self.short);
+        for _ in 0..DEEP {
+            let more = made.iter().filter(|m| self.has(m.1)).map(|m| m.0);
+            let more: Vec<u64> = more.collect();
+            self.known.extend(more);
+            self.known.sort_unstable();
+            self.known.dedup();
+        }
+    }
+
+    /// Does it call one of them?
+    pub fn is_called(&self, i: &Instruction) -> bool {
+        let calls = matches!(
+            i.flow_control(),
+            FlowControl::Call | FlowControl::IndirectCall
+        );
+        calls && target(i).is_some_and(|t| self.has(t))
+    }
+
+    fn has(&self, at: u64) -> bool {
+        self.known.binary_search(&at).is_ok()
+    }
+}
+
+/// The linker's stubs that jump by one of these words, with what stands before the jump.
+fn stubs(bytes: &[u8], vaddr: u64, words: &[u64]) -> Vec<u64> {
+    const JUMP: [u8; 2] = [0xff, 0x25];
+    const BEFORE: [&[u8]; 2] = [&[0xf3, 0x0f, 0x1e, 0xfa], &[0xf3, 0x0f, 0x1e, 0xfa, 0xf2]];
+    let mut out = Vec::new();
+    for at in 0..bytes.len().saturating_sub(JUMP.len() + 4) {
+        if bytes[at..at + 2] != JUMP {
+            continue;
+        }
+        let distance = u32_at(bytes, at + 2).unwrap_or(0) as i32;
+        let here = vaddr + at as u64;
+        let word = (here + 6).wrapping_add_signed(i64::from(distance));
+        if words.contains(&word) {
+            out.push(here);
+            let before = BEFORE.iter().filter(|b| bytes[..at].ends_with(b));
+            out.extend(before.map(|b| here - b.len() as u64));
+        }
+    }
+    out
+}
+
+/// What a call or jump leads to: a function, or the word that holds its address.
+fn target(i: &Instruction) -> Option<u64> {
+    let by_word =
+        matches!(i.code(), Code::Call_rm64 | Code::Jmp_rm64) && i.is_ip_rel_memory_operand();
+    let leads = matches!(
+        i.flow_control(),
+        FlowControl::Call | FlowControl::UnconditionalBranch
+    );
+    if by_word {
+        Some(i.ip_rel_memory_address())
+    } else if leads && i.op0_kind() == OpKind::NearBranch64 {
+        Some(i.near_branch_target())
+    } else {
+        None
+    }
+}
+
+/// The words of a table of relocations that get the addresses of such functions.
+fn words(image: &Image, table: u64, len: u64, is_one: impl Fn(&[u8]) -> bool) -> Option<Vec<u64>> {
+    let table = image.bytes(image.dynamic(table)?, image.dynamic(len)?)?;
+    let symbols = image.tail(image.dynamic(DT_SYMTAB)?)?;
+    let names = image.tail(image.dynamic(DT_STRTAB)?)?;
+    let name = |number: u32| {
+        let entry = symbols.get((number as usize).checked_mul(24)?..)?;
+        let name = names.get(u32_at(entry, 0)? as usize..)?;
+        name.split(|b| *b == 0).next()
+    };
+    let word = |entry: &[u8]| {
+        let (at, info) = (u64_at(entry, 0)?, u64_at(entry, 8)?);
+        let wanted =
+            KINDS.contains(&(info as u32)) && name((info >> 32) as u32).is_some_and(&is_one);
+        wanted.then_some(at)
+    };
+    Some(table.chunks_exact(24).filter_map(word).collect())
+}
