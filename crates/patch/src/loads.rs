@@ -22,6 +22,7 @@ use crate::constant::is_compare;
 use crate::descriptor::{Op, Source};
 use crate::naps::Naps;
 use crate::place::{Place, fixed_word, writes};
+use crate::twice::asks_twice;
 use crate::{SiteKind, spin};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
@@ -150,7 +151,8 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
             && i.op0_register() == Register::RBP
             && i.op1_register() == Register::RSP
     });
-    let meets_others = lines.iter().any(|i| is_atomic(i) || spin::is_sign(i));
+    let meets_others = lines.iter().any(|i| is_atomic(i) || spin::is_sign(i))
+        || !words.in_c_library && asks_twice(lines, &mut info);
     let arguments: Vec<Place> = lines.iter().filter_map(Place::given).collect();
     let mut decides = |at: usize| {
         let names = match places.is_empty() {

@@ -391,7 +391,8 @@ fn comes_round(body: &[Instruction]) -> Option<Vec<bool>> {
     }
 }
 
-fn stores(i: &Instruction, info: &mut InstructionInfoFactory) -> bool {
+/// Does it store something? (Not what a call stores.)
+pub fn stores(i: &Instruction, info: &mut InstructionInfoFactory) -> bool {
     // What a call stores nobody sees here; a push is for one.
     if is_call(i) {
         return false;
