@@ -159,7 +159,8 @@ pub fn polled(lines: &[Instruction], naps: &Naps) -> Vec<usize> {
     out
 }
 
-/// Loads of what lies on the stack, whose address the function gives away, in loops that do not store there.
+/// Loads of what lies on the stack, whose address the function gives away, in loops that do not store there; and behind
+/// such a loop, too, for the last look may be there.
 pub fn polled_on_stack(lines: &[Instruction]) -> Vec<usize> {
     /// So far behind an address that is given away its object may reach.
     const OBJECT: u64 = 64;
@@ -188,6 +189,15 @@ pub fn polled_on_stack(lines: &[Instruction]) -> Vec<usize> {
         };
         out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
     }
+    let known: Vec<u64> = out.iter().map(|at| place(&lines[*at])).collect();
+    let again = |at: &usize| {
+        let i = &lines[*at];
+        any_load(i).is_some()
+            && on_stack(i)
+            && known.contains(&place(i))
+            && is_compared(&lines[*at..], &mut info)
+    };
+    out.extend((0..lines.len()).filter(again));
     out
 }
 
