@@ -151,7 +151,10 @@ pub fn polled(lines: &[Instruction], naps: &Naps) -> Vec<usize> {
             let is_one = |k: &usize| {
                 let i = &l.body[*k];
                 let is_word = i.memory_size().size() >= 4 && i.memory_index() == Register::None;
-                load(i).is_some() && (says || is_word) && is_fixed(*k, &l.body, &mut info)
+                load(i).is_some()
+                    && (says || is_word)
+                    && is_fixed(*k, &l.body, &mut info)
+                    && (waits || !l.counts_up_to(*k, &mut info))
             };
             out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
         }
@@ -312,6 +315,30 @@ impl Loop {
         let arguments = [Register::RDI, Register::RSI];
         !(0..body.len()).any(|k| self.decides(k, counts))
             && calls.all(|k| arguments.into_iter().all(|r| is_same(k, r)))
+    }
+
+    /// Is what is loaded there compared with a register that the loop changes? (It counts, and the word is where it ends.)
+    fn counts_up_to(&self, at: usize, info: &mut InstructionInfoFactory) -> bool {
+        let first = &self.body[at];
+        let own = match compares(first) {
+            true => Register::None,
+            false => first.op0_register().full_register(),
+        };
+        let uses = |i: &&Instruction| {
+            let named = [i.op0_register(), i.op1_register()].map(Register::full_register);
+            compares(i) && (own == Register::None || named.contains(&own))
+        };
+        let Some(compare) = self.body[at..].iter().take(NEAR).find(uses) else {
+            return false;
+        };
+        let named = [compare.op0_register(), compare.op1_register()];
+        let mut others = named
+            .into_iter()
+            .filter(|r| r.is_gpr() && r.full_register() != own);
+        others.any(|r| {
+            let r = r.full_register();
+            self.body.iter().any(|i| writes(i, r, info))
+        })
     }
 
     /// The calls whose results decide whether it goes on.
