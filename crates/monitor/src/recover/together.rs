@@ -31,6 +31,9 @@ pub(super) struct Kin {
 enum Hindered {
     /// A mapping is of another kind than those of which a copy can be given its own.
     Foreign,
+    /// One that shares memory with them has ended in the leader and not yet in the source: what it is still to do there
+    /// comes before what the others are to do, and nobody would do it among their copies.
+    Ending,
     /// One that shares memory with them is in a group without a leader.
     Leaderless,
     /// One of them is about to end: its leader has given up what it maps already.
@@ -91,21 +94,30 @@ impl Monitor {
             .filter(|r| of(*r).all(|(id, pid)| self.is_healthy(id, *r, pid)))
             // (Followers first, and those who have all of the processes by now.)
             .min_by_key(|r| (leads(*r), lacking.len() - of(*r).count()))?;
+        let changes_leader = |id| self.groups.get(&id).is_some_and(|g| g.takeover.is_some());
+        // (First what is known without looking at all that they map: while leaders change this is asked each time.)
+        if of(source).any(|(id, pid)| changes_leader(id) && self.is_kin(pid)) {
+            return Some(Kin {
+                source,
+                members: Vec::new(),
+                hindered: Some(Hindered::Leaderless),
+            });
+        }
         let related = self.related(source, lacking);
         let (lack, rest): (Vec<&Relative>, Vec<&Relative>) =
             related.iter().partition(|r| lacking.contains(&r.id));
         let rest = rest.iter().filter_map(|r| self.groups.get(&r.id));
         let (made, leaderless): (Vec<&Group>, Vec<&Group>) =
             rest.partition(|g| g.members[replica].pid.is_some());
-        let changes_leader = |id| self.groups.get(&id).is_some_and(|g| g.takeover.is_some());
         let hindered = if related.iter().any(|r| r.foreign) {
             Some(Hindered::Foreign)
         } else if related.iter().any(|r| r.leaves) {
             Some(Hindered::Leaving)
         } else if !made.is_empty() {
             Some(Hindered::Partial)
-        } else if leaderless.iter().any(|g| !g.ending) || lack.iter().any(|r| changes_leader(r.id))
-        {
+        } else if leaderless.iter().any(|g| g.ending) {
+            Some(Hindered::Ending)
+        } else if !leaderless.is_empty() || lack.iter().any(|r| changes_leader(r.id)) {
             Some(Hindered::Leaderless)
         } else {
             None
@@ -173,6 +185,10 @@ impl Monitor {
             }
             Some(Hindered::Leaderless) => {
                 let why = "a process that shares memory with its source has no leader";
+                return Ok(Attempt::Later(why.into()));
+            }
+            Some(Hindered::Ending) => {
+                let why = "a process that shares memory with its source is about to end";
                 return Ok(Attempt::Later(why.into()));
             }
             Some(Hindered::Leaving) => {
