@@ -1,10 +1,21 @@
 //! Random programs of system calls (`tests/generated`): each seed's is run natively, twice, and as 2 and 3 replicas in
 //! both orders, and has to print the same. A failure names the first line that differs, and how to repeat it;
 //! CALLS_ONLY in the environment reduces it (see `tests/generated/calls.c`).
+//! `KILLS=n`: up to n times a replica is killed meanwhile, any of them, at moments that follow from the seed.
 //! `SEED=n`, `SEEDS=first..last`, `SECONDS=n` and `STEPS=n` choose; see `support/settings.rs`.
 
+#[allow(dead_code)] // each test asks it something else
+#[path = "support/journal.rs"]
+mod journal;
+#[allow(dead_code)] // whole runs with kills are other tests' affair
+#[path = "support/kills.rs"]
+mod kills;
+#[allow(dead_code)] // checkpoints matter to another test
+#[path = "support/replicas.rs"]
+mod replicas;
 mod support;
 
+use kills::{Choice, Scene};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -72,6 +83,40 @@ fn generated() {
     verdicts.finish();
 }
 
+/// Killed shortly after one another: these programs take a tenth of a second.
+const SCENE: Scene = Scene {
+    replicas: 0,
+    order: "",
+    every_ms: (0, 60),
+    strikes: 0,
+    seconds: 0,
+    runs: 1,
+    choice: Choice::One,
+    may_stop: false,
+};
+
+/// Run a program whose replicas are killed meanwhile. What Geryon says of that is left out of its outcome.
+fn run_with_kills(mut program: Program, scene: Scene, seed: u64) -> Result<Outcome, String> {
+    let dir = TempDir::new();
+    let journal = dir.path().join("journal");
+    program.option("--journal", &journal.to_string_lossy());
+    let run = thread::spawn(move || program.run());
+    let missing = kills::strike(scene, &journal, seed, || run.is_finished());
+    let mut outcome = run.join().expect("the runner does not panic")?;
+    if let Some(missing) = missing {
+        return Err(missing);
+    }
+    let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    let (told, own): (Vec<&str>, Vec<&str>) = text
+        .split_inclusive('\n')
+        .partition(|l| l.starts_with("geryon: "));
+    if told.iter().any(|l| l.starts_with("geryon: stopped")) {
+        return Err(told.concat());
+    }
+    outcome.stderr = own.concat().into_bytes();
+    Ok(outcome)
+}
+
 /// All sources of `tests/generated` as one program.
 fn build() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generated");
@@ -118,7 +163,8 @@ fn try_seed(binary: &Path, seed: u64, steps: u64) -> Vec<String> {
     ];
     let asked = std::env::vars().filter(|(name, _)| name.starts_with("CALLS_"));
     let env: BTreeMap<String, String> = asked.collect();
-    let run = |replicas: u32, order: &str| {
+    let strikes = settings::kills();
+    let run = |replicas: u32, order: &'static str| {
         // (Each in an empty folder.)
         let dir = TempDir::new();
         let program = Program {
@@ -132,7 +178,16 @@ fn try_seed(binary: &Path, seed: u64, steps: u64) -> Vec<String> {
         let program = program.in_order(replicas, order);
         let line = program.command_line();
         let line = line.replace(&*dir.path().to_string_lossy(), "$(mktemp -d)");
-        (program.run(), line)
+        if replicas < 2 || strikes == 0 {
+            return (program.run(), line);
+        }
+        let scene = Scene {
+            replicas: replicas as usize,
+            order,
+            strikes,
+            ..SCENE
+        };
+        (run_with_kills(program, scene, seed), line)
     };
     let (native, line) = match run(0, "auto") {
         (Ok(native), line) => (native, line),
@@ -160,7 +215,11 @@ fn try_seed(binary: &Path, seed: u64, steps: u64) -> Vec<String> {
                 Err(e) => wrong.push(e),
             }
             if !wrong.is_empty() {
-                wrong.insert(0, format!("-n {replicas} --order {order}:"));
+                let kills = match strikes {
+                    0 => String::new(),
+                    n => format!(" (KILLS={n})"),
+                };
+                wrong.insert(0, format!("-n {replicas} --order {order}{kills}:"));
                 wrong.push(format!("repeat: {line}"));
                 return wrong;
             }

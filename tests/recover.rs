@@ -202,6 +202,31 @@ fn processes_that_share_memory_go_on() {
             try_in(&["serial"], &case, &name, scene, inputs, &mut verdicts);
         }
     }
+    // (Copies are made of followers that are behind those that have ended.)
+    let comes_and_goes = Case {
+        name: "kin_leaves",
+        argv: vec![
+            built("kin_leaves").to_string_lossy().into_owned(),
+            "6000".into(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK kin_leaves'",
+    };
+    for (name, replicas) in [("kin_leaves", 3), ("kin_leaves, two", 2)] {
+        let scene = Scene {
+            replicas,
+            every_ms: (5, 150),
+            strikes: 30,
+            ..OFTEN
+        };
+        try_in(
+            &["serial"],
+            &comes_and_goes,
+            name,
+            scene,
+            inputs,
+            &mut verdicts,
+        );
+    }
     let watches = Case {
         name: "watches",
         argv: vec![

@@ -1,12 +1,14 @@
 // build:
 // deterministic
 // Proves: waits are answered as the kernel answers them, also when another replica leads: what they cannot ask for,
-// children that are stopped and go on, that are in another group, and whose end nobody wants to hear of. And a wait
+// children that are stopped and go on, that are in another group, and whose end nobody wants to hear of, or that a wait
+// has found without a place to say so. And a wait
 // for children of all kinds finds no replica, be it one that was lost.
 #define _GNU_SOURCE
 #include "guest.h"
 #include <errno.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -80,6 +82,23 @@ static void is_not_wanted(int flags, void (*handler)(int)) {
   CHECK(sigaction(SIGCHLD, &before, NULL) == 0);
 }
 
+// The kernel has no place to say whom a wait has found: that one is not found again.
+static void is_untold(void) {
+  pid_t child[2];
+  for (int i = 0; i < 2; i++) {
+    child[i] = fork();
+    CHECK(child[i] >= 0);
+    if (child[i] == 0)
+      _exit(4);
+  }
+  say("in a bad place", child[0], syscall(SYS_wait4, child[0], (int *)8, 0, NULL));
+  say("without a place", child[1], syscall(SYS_waitid, P_PID, child[1], NULL, WEXITED, NULL));
+  for (int i = 0; i < 4; i++) {
+    say("once more", child[0], waitpid(child[i % 2], &status, WNOHANG));
+    say("of anybody", child[0], waitpid(-1, &status, WNOHANG));
+  }
+}
+
 int main(void) {
   for (int i = 0; i < 3; i++) {
     is_refused();
@@ -90,6 +109,7 @@ int main(void) {
     is_refused();
     CHECK(fflush(stdout) == 0);
   }
+  is_untold();
   guest_ok("recover_waits");
   return 0;
 }

@@ -164,7 +164,8 @@ fn process_groups_are_kept() {
 }
 
 /// Who has taken over answers waits as the kernel does: a child that was stopped was waited for for ever, one whose end
-/// nobody wanted to hear of was found, and a wait for children of all kinds found a lost replica. (Not here: a SIGSTOP
+/// nobody wanted to hear of was found, or that a wait had found without a place to say so; and a wait for children of
+/// all kinds found a lost replica. (Not here: a SIGSTOP
 /// that is lost with who is to be stopped by it.)
 #[test]
 fn waits_are_answered_as_before() {
@@ -172,7 +173,16 @@ fn waits_are_answered_as_before() {
     let begun = [2, 12, 30, 50].map(|nth| vec![format!("call-begun:{nth}")]);
     let noted = [7, 28, 49, 56, 84].map(|nth| vec![format!("call-noted:{nth}")]);
     let follower = [3, 40].map(|nth| vec![format!("acknowledged:{nth}:1")]);
+    // (Behind the waits that have no place to say whom they have found.)
+    let untold = [
+        "call-begun:172:0",
+        "call-begun:177:0",
+        "call-noted:191:0",
+        "call-noted:196:0",
+    ];
+    let untold = untold.map(|point| vec![point.into()]);
     let all = begun.into_iter().chain(noted).chain(follower);
+    let all = all.chain(untold);
     all_right(&[&*guest.to_string_lossy()], all);
 }
 

@@ -188,6 +188,11 @@ pub fn program(case: &Case, scene: Scene, dir: &Path, journal: &Path) -> Program
     }
 }
 
+/// Kill replicas of a run as the scene says, until it has ended. What is wrong: who never came back.
+pub fn strike(scene: Scene, journal: &Path, seed: u64, ended: impl Fn() -> bool) -> Option<String> {
+    Strikes::default().all(scene, journal, seed, ended)
+}
+
 #[derive(Default)]
 struct Strikes {
     killed: usize,

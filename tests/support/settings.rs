@@ -17,6 +17,7 @@
 //! | `SEEDS=a..b` | these generated programs, both ends included |
 //! | `SECONDS=n` | how long new ones are begun (110 if it is not said which) |
 //! | `STEPS=n` | how many calls each of them makes |
+//! | `KILLS=n` | up to so many replicas are killed while each of them runs (none) |
 //! | `GERYON_BIN=path` | another binary than the one cargo just built |
 
 use std::ops::RangeInclusive;
@@ -149,6 +150,12 @@ pub fn seeds() -> Option<RangeInclusive<u64>> {
 #[allow(dead_code)] // only their test does
 pub fn seconds() -> Option<u64> {
     number("SECONDS").map(u64::from)
+}
+
+/// How many replicas are killed meanwhile, at most.
+#[allow(dead_code)] // only their test does
+pub fn kills() -> usize {
+    number("KILLS").unwrap_or(0) as usize
 }
 
 /// How many calls each of them makes.

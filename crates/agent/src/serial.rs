@@ -370,6 +370,11 @@ pub fn runs(b: Here) -> bool {
     OWNER.load(Ordering::SeqCst) == b.slot || b.robbed.load(Ordering::SeqCst) != 0
 }
 
+/// Follower: is this the thread that has its process's turn?
+fn owns(b: Here) -> bool {
+    OWNER.load(Ordering::SeqCst) == b.slot
+}
+
 /// The process leads from now on: the turn is with whom its former leader has last given it to, unless
 /// that thread has ended.
 pub fn promoted() {

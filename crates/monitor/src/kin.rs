@@ -127,17 +127,16 @@ impl KinTurn {
         let seq = Ordering::SeqCst;
         let (number, owner, stands, sleepers) = if self.led_by == Some(source) {
             // The copy of who has it, or had it last, says itself where it stands.
-            let owner = k.owner.load(seq);
-            let is_there = owner != 0 && lives(owner - 1);
-            let stands = if is_there { RUNS } else { ENDED };
-            (k.number.load(seq), owner, stands, 0)
+            (k.number.load(seq), k.owner.load(seq), RUNS, 0)
         } else {
             let from = self.follower(source);
             let stands = from.stands.load(seq);
             let (number, owner) = (from.number.load(seq), from.owner.load(seq));
             (number, owner, stands, from.sleepers.load(seq))
         };
-        to.stands.store(stands, seq);
+        // (Who is dying has no copy, and its end may not have been served yet: nobody would tell of it in this replica.)
+        let is_there = owner != 0 && lives(owner - 1);
+        to.stands.store(if is_there { stands } else { ENDED }, seq);
         to.owner.store(owner, seq);
         to.number.store(number, seq);
         // (The copies of those who sleep count themselves out.)

@@ -65,6 +65,15 @@ struct Mapping {
 }
 
 impl Mapping {
+    /// Is it all of this?
+    fn is(&self, kind: u64) -> bool {
+        let has = |is: bool, bit: u64| is || kind & bit == 0;
+        has(self.readable, READABLE)
+            && has(self.writable, WRITABLE)
+            && has(self.executable, EXECUTABLE)
+            && has(self.shared, SHARED)
+    }
+
     /// As the kernel names memory that was mapped to be shared without a file, and what stands for that in
     /// the copy of a process.
     fn is_anonymous(&self) -> bool {
@@ -106,7 +115,7 @@ impl AddressSpace {
     pub fn code(&self, start: u64, end: u64) -> Result<Vec<CodeMap>> {
         let mut out = Vec::new();
         let mut at = start;
-        while let Some(m) = self.at_or_after(at)?.filter(|m| m.start < end) {
+        while let Some(m) = self.next(at, EXECUTABLE)?.filter(|m| m.start < end) {
             at = m.end;
             if m.executable && m.name.starts_with(b"/") && !m.name.starts_with(b"/memfd:") {
                 out.push(CodeMap {
@@ -125,7 +134,7 @@ impl AddressSpace {
     /// # Errors
     /// When the process is gone.
     pub fn shared_writable(&self) -> Result<Vec<(u64, u64)>> {
-        self.those(|m| m.writable && m.shared)
+        self.those(WRITABLE | SHARED)
     }
 
     /// The mappings that may show what another process has written, or it what this one has: those that are
@@ -136,7 +145,7 @@ impl AddressSpace {
     pub fn shared(&self) -> Result<Vec<SharedMap>> {
         let mut out = Vec::new();
         let mut at = 0;
-        while let Some(m) = self.at_or_after(at)? {
+        while let Some(m) = self.next(at, SHARED)? {
             at = m.end;
             let anonymous = m.is_anonymous();
             if m.shared && (m.writable || anonymous) {
@@ -162,17 +171,24 @@ impl AddressSpace {
     /// # Errors
     /// When the process is gone.
     pub fn own_writable(&self) -> Result<Vec<(u64, u64)>> {
-        self.those(|m| m.writable && !m.shared)
-    }
-
-    fn those(&self, are: impl Fn(&Mapping) -> bool) -> Result<Vec<(u64, u64)>> {
         let mut out = Vec::new();
         let mut at = 0;
-        while let Some(m) = self.at_or_after(at)? {
+        while let Some(m) = self.next(at, WRITABLE)? {
             at = m.end;
-            if are(&m) {
+            if !m.shared {
                 out.push((m.start, m.end - m.start));
             }
+        }
+        Ok(out)
+    }
+
+    /// Start and length of those that are all of this.
+    fn those(&self, kind: u64) -> Result<Vec<(u64, u64)>> {
+        let mut out = Vec::new();
+        let mut at = 0;
+        while let Some(m) = self.next(at, kind)? {
+            at = m.end;
+            out.push((m.start, m.end - m.start));
         }
         Ok(out)
     }
@@ -184,7 +200,7 @@ impl AddressSpace {
     pub fn all(&self) -> Result<Vec<(u64, u64, Vec<u8>)>> {
         let mut out = Vec::new();
         let mut at = 0;
-        while let Some(m) = self.at_or_after(at)? {
+        while let Some(m) = self.next(at, ANY)? {
             at = m.end;
             out.push((m.start, m.end - m.start, m.name));
         }
@@ -193,14 +209,15 @@ impl AddressSpace {
 
     /// Is nothing mapped in these bytes, as far as can be known?
     pub fn is_free(&self, at: u64, len: u64) -> bool {
-        self.at_or_after(at)
+        self.next(at, ANY)
             .is_ok_and(|m| m.is_none_or(|m| m.start >= at + len))
     }
 
-    /// The mapping that covers an address, or the next one.
-    fn at_or_after(&self, at: u64) -> Result<Option<Mapping>> {
+    /// The mapping that covers an address, or the next one, of those that are all of this ([`SHARED`] and so on).
+    /// (The kernel passes over the others: a process has hundreds of them.)
+    fn next(&self, at: u64, kind: u64) -> Result<Option<Mapping>> {
         if self.all.get().is_none() {
-            match query(&self.file, at) {
+            match query(&self.file, at, kind) {
                 Err(e) if e.raw_os_error() == Some(libc::ENOTTY) => {
                     let mut text = Vec::new();
                     (&self.file).read_to_end(&mut text)?;
@@ -213,7 +230,8 @@ impl AddressSpace {
         }
         let all = self.all.get().map_or(&[][..], |all| &all[..]);
         let next = all.partition_point(|m| m.end <= at);
-        Ok(all.get(next).map(|m| Mapping {
+        let mut rest = all[next..].iter();
+        Ok(rest.find(|m| m.is(kind)).map(|m| Mapping {
             name: m.name.clone(),
             ..*m
         }))
@@ -244,17 +262,19 @@ struct Query {
 /// `_IOWR('f', 17, struct procmap_query)`
 const PROCMAP_QUERY: u64 = 0xc000_6611 | (size_of::<Query>() as u64) << 16;
 const COVERING_OR_NEXT: u64 = 0x10;
+/// Of a mapping, and which ones are asked for.
+const ANY: u64 = 0;
 const READABLE: u64 = 1;
 const WRITABLE: u64 = 2;
 const EXECUTABLE: u64 = 4;
 const SHARED: u64 = 8;
 
-/// The mapping that covers an address, or the next one; ENOTTY where the kernel knows no such question.
-fn query(file: &File, at: u64) -> std::io::Result<Option<Mapping>> {
+/// The mapping of this kind that covers an address, or the next one; ENOTTY where the kernel knows no such question.
+fn query(file: &File, at: u64, kind: u64) -> std::io::Result<Option<Mapping>> {
     let mut name = [0u8; libc::PATH_MAX as usize];
     let mut q = Query {
         size: size_of::<Query>() as u64,
-        query_flags: COVERING_OR_NEXT,
+        query_flags: COVERING_OR_NEXT | kind,
         query_addr: at,
         vma_name_size: name.len() as u32,
         vma_name_addr: name.as_mut_ptr() as u64,

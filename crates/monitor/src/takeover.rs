@@ -40,7 +40,7 @@ use crate::journal::Event;
 use crate::state::{GroupId, Monitor, Process};
 use crate::{block_field, private_field};
 use anyhow::Result;
-use flight::Legacy;
+use flight::{Call, Legacy};
 use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
 use geryon_tracee::{Pid, Regs, RemoteMemory, cpu_ticks, kill};
@@ -484,6 +484,21 @@ impl Takeover {
             self.memories.clear();
         }
         self.memories.extend(before.memories);
+    }
+
+    /// Has a former leader's kernel given this child to a wait that is not in the log, and that says so?
+    fn may_have_reaped(&self, child: Pid) -> bool {
+        let says = |l: &Legacy, c: Call| match i64::from(c.nr) {
+            libc::SYS_wait4 => c.result == i64::from(child),
+            libc::SYS_waitid if c.result == 0 => {
+                let memory = self.memories.get(l.whose);
+                let made = memory.and_then(|m| undo::under_way(m, l.slot, c).ok());
+                made.is_none_or(|(_, args)| args[2] != 0)
+            }
+            _ => false,
+        };
+        let mut all = self.legacy.iter();
+        self.outvoted || all.any(|l| l.call.is_some_and(|c| says(l, c)))
     }
 
     /// What is left of the former leaders: threads that stand where they are about to end.

@@ -153,13 +153,28 @@ pub fn acquire() -> Option<Record> {
 /// Follower: this thread, which has its process's turn, stands at this position and does nothing without another
 /// record.
 pub fn stand(b: Here, pos: u64) {
-    if !is_kin() || !super::runs(b) {
+    // (Not who makes a call anew without its process's turn: it is where the one that has it stands that counts.)
+    if !is_kin() || !super::owns(b) {
         return;
     }
-    if own().owner.load(Ordering::SeqCst) == name() {
-        own().stands.store(place(b.slot, pos), Ordering::SeqCst);
-        changed();
+    let here = place(b.slot, pos);
+    loop {
+        // This first: who takes the turn changes it last. What is said here a second time must not come behind what that one
+        // says, or nobody would ever hear of it.
+        let before = own().stands.load(Ordering::SeqCst);
+        if own().owner.load(Ordering::SeqCst) != name() {
+            return;
+        }
+        let seq = Ordering::SeqCst;
+        if own()
+            .stands
+            .compare_exchange(before, here, seq, seq)
+            .is_ok()
+        {
+            break;
+        }
     }
+    changed();
 }
 
 /// Follower: this thread has its process's turn, and the turn of the kin with it.
@@ -219,8 +234,9 @@ pub fn take(mut b: Here, w: u64, fresh: bool) -> bool {
     }
     announce_end();
     crate::log::verified(b);
-    own().stands.store(RUNS, Ordering::SeqCst);
+    // In this order: see `stand`; and nobody believes where a process stands that has not this number.
     own().owner.store(name(), Ordering::SeqCst);
+    own().stands.store(RUNS, Ordering::SeqCst);
     own().number.store(number, Ordering::SeqCst);
     changed();
     true

@@ -72,6 +72,38 @@ impl Forked {
 }
 
 impl Monitor {
+    /// Why a process that is halted cannot be copied as its threads stand; None: it can.
+    pub(super) fn stands_amiss(
+        &mut self,
+        id: GroupId,
+        (source, pid): (usize, Pid),
+        halted: &[Pid],
+    ) -> Result<Option<String>> {
+        self.memory(pid)?;
+        Ok(self.states(id, (source, pid), halted)?.err())
+    }
+
+    /// The states of a halted process's threads. `Err` with the reason when it cannot be copied as they stand.
+    fn states(
+        &self,
+        id: GroupId,
+        (source, pid): (usize, Pid),
+        halted: &[Pid],
+    ) -> Result<std::result::Result<Vec<State>, String>> {
+        let memory = self.processes[&pid].memory.as_ref();
+        let memory = memory.context("its source's memory")?;
+        let led = self.leads(id, source);
+        let mut states = Vec::new();
+        for t in halted {
+            let mask = self.threads[t].held_mask;
+            match State::read(*t, memory, &self.image, led, mask)? {
+                Ok(s) => states.push(s),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        Ok(Ok(states))
+    }
+
     /// The source is halted, and stays so: fork it into its seat.
     pub(super) fn fork_halted(
         &mut self,
@@ -87,14 +119,10 @@ impl Monitor {
         let memory = self.processes[&pid].memory.as_ref();
         let memory = memory.context("its source's memory")?;
         let led = self.leads(id, source);
-        let mut states = Vec::new();
-        for t in halted {
-            let mask = self.threads[t].held_mask;
-            match State::read(*t, memory, &self.image, led, mask)? {
-                Ok(s) => states.push(s),
-                Err(why) => return Ok(Err(Attempt::Later(why))),
-            }
-        }
+        let mut states = match self.states(id, (source, pid), halted)? {
+            Ok(states) => states,
+            Err(why) => return Ok(Err(Attempt::Later(why))),
+        };
         // The first thread, so that the copy's first is its copy, too.
         states.sort_by_key(|s| (s.tid != pid, s.tid));
         if states.first().is_none_or(|s| s.tid != pid) {

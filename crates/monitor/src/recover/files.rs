@@ -3,7 +3,7 @@
 
 use super::parting::Part;
 use super::thread::SCRATCH;
-use crate::objects::{Mapped, mapped};
+use crate::objects::{Mapped, Object, mapped};
 use crate::setup::receive::receive;
 use crate::state::Monitor;
 use anyhow::{Context, Result};
@@ -72,10 +72,12 @@ impl Monitor {
         of: &dyn Fn(usize) -> std::io::Result<File>,
     ) -> Result<Vec<usize>> {
         let mut all: BTreeMap<usize, Vec<Mapped>> = BTreeMap::new();
+        let objects = self.shared.objects.iter();
+        // (Asked for once: a process has hundreds of mappings.)
+        let inodes: Vec<Vec<u64>> = objects.map(Object::inodes).collect();
         for m in mapped(part.pid)? {
-            let objects = &self.shared.objects;
-            let is_it = |inodes: Vec<u64>| m.is_shared && inodes.contains(&m.inode);
-            if let Some(n) = objects.iter().position(|o| is_it(o.inodes())) {
+            let is_it = |inodes: &Vec<u64>| m.is_shared && inodes.contains(&m.inode);
+            if let Some(n) = inodes.iter().position(is_it) {
                 all.entry(n).or_default().push(m);
             }
         }

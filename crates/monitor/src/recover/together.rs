@@ -11,10 +11,15 @@ use anyhow::{Result, anyhow};
 use geryon_abi::layout::touches_reserved;
 use geryon_tracee::{Pid, RemoteMemory};
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What all kin share: their turn.
 const TURN: ObjectId = (u32::MAX, u32::MAX, u64::MAX);
+
+/// For so long one of them may go on until it stands where it can be copied, while those before it stand still.
+const SETTLES: Duration = Duration::from_millis(10);
+/// And so long each time.
+const STEP: Duration = Duration::from_micros(50);
 
 /// Processes of one replica that share memory, and which another one lacks.
 pub(super) struct Kin {
@@ -31,6 +36,9 @@ pub(super) struct Kin {
 enum Hindered {
     /// A mapping is of another kind than those of which a copy can be given its own.
     Foreign,
+    /// One that shares memory with them has ended in the leader and not yet in the source: what it is still to do there
+    /// comes before what the others are to do, and nobody would do it among their copies.
+    Ending,
     /// One that shares memory with them is in a group without a leader.
     Leaderless,
     /// One of them is about to end: its leader has given up what it maps already.
@@ -85,6 +93,16 @@ impl Monitor {
             let member = move |id: &GroupId| Some((*id, self.groups.get(id)?.members[r].pid?));
             lacking.iter().filter_map(member)
         };
+        let changes_leader = |id| self.groups.get(&id).is_some_and(|g| g.takeover.is_some());
+        // (First what is known without looking at all that they map: while leaders change this is asked each time.)
+        let is_changing = |(id, pid)| changes_leader(id) && self.is_kin(pid);
+        if let Some(source) = (0..self.replicas.len()).find(|r| of(*r).any(is_changing)) {
+            return Some(Kin {
+                source,
+                members: Vec::new(),
+                hindered: Some(Hindered::Leaderless),
+            });
+        }
         let leads = |r: usize| of(r).filter(|(id, _)| self.leads(*id, r)).count();
         let source = (0..self.replicas.len())
             .filter(|r| of(*r).next().is_some())
@@ -97,15 +115,15 @@ impl Monitor {
         let rest = rest.iter().filter_map(|r| self.groups.get(&r.id));
         let (made, leaderless): (Vec<&Group>, Vec<&Group>) =
             rest.partition(|g| g.members[replica].pid.is_some());
-        let changes_leader = |id| self.groups.get(&id).is_some_and(|g| g.takeover.is_some());
         let hindered = if related.iter().any(|r| r.foreign) {
             Some(Hindered::Foreign)
         } else if related.iter().any(|r| r.leaves) {
             Some(Hindered::Leaving)
         } else if !made.is_empty() {
             Some(Hindered::Partial)
-        } else if leaderless.iter().any(|g| !g.ending) || lack.iter().any(|r| changes_leader(r.id))
-        {
+        } else if leaderless.iter().any(|g| g.ending) {
+            Some(Hindered::Ending)
+        } else if !leaderless.is_empty() || lack.iter().any(|r| changes_leader(r.id)) {
             Some(Hindered::Leaderless)
         } else {
             None
@@ -175,6 +193,10 @@ impl Monitor {
                 let why = "a process that shares memory with its source has no leader";
                 return Ok(Attempt::Later(why.into()));
             }
+            Some(Hindered::Ending) => {
+                let why = "a process that shares memory with its source is about to end";
+                return Ok(Attempt::Later(why.into()));
+            }
             Some(Hindered::Leaving) => {
                 let why = "a process that maps the same files is about to end";
                 return Ok(Attempt::Later(why.into()));
@@ -192,7 +214,7 @@ impl Monitor {
         let mut copies = Copies::default();
         let forked = match hindered {
             Ok(None) => self.fork_kin(kin, replica, &halted, &mut copies),
-            Ok(Some(why)) => Ok(Some(Attempt::Later(why.into()))),
+            Ok(Some(why)) => Ok(Some(Attempt::Later(why))),
             Err(e) => Err(e),
         };
         halted.iter().for_each(|threads| self.release(threads));
@@ -218,16 +240,41 @@ impl Monitor {
     }
 
     /// Halt all of them. The reason when one cannot be copied as it stands.
-    fn halt_kin(&mut self, kin: &Kin, halted: &mut Vec<Vec<Pid>>) -> Result<Option<&'static str>> {
+    fn halt_kin(&mut self, kin: &Kin, halted: &mut Vec<Vec<Pid>>) -> Result<Option<String>> {
         for &(id, pid) in &kin.members {
-            match self.halt_source(id, (kin.source, pid))? {
+            match self.halt_settled(id, (kin.source, pid))? {
                 Ok(threads) => halted.push(threads),
                 Err(why) => return Ok(Some(why)),
             }
         }
         // (While the later ones were being halted, something may have happened to the earlier ones.)
         let mut all = kin.members.iter();
-        Ok(all.find_map(|(id, pid)| self.hinders(*id, (kin.source, *pid))))
+        let hindered = all.find_map(|(id, pid)| self.hinders(*id, (kin.source, *pid)));
+        Ok(hindered.map(Into::into))
+    }
+
+    /// Halt one of them where it can be copied. One that stands elsewhere, as most often does the one that has the turn,
+    /// goes on for a moment while the others stand still: all of them would hardly ever stand well by chance.
+    fn halt_settled(
+        &mut self,
+        id: GroupId,
+        (source, pid): (usize, Pid),
+    ) -> Result<std::result::Result<Vec<Pid>, String>> {
+        let since = Instant::now();
+        loop {
+            let threads = match self.halt_source(id, (source, pid))? {
+                Ok(threads) => threads,
+                Err(why) => return Ok(Err(why.into())),
+            };
+            let Some(why) = self.stands_amiss(id, (source, pid), &threads)? else {
+                return Ok(Ok(threads));
+            };
+            self.release(&threads);
+            if since.elapsed() >= SETTLES {
+                return Ok(Err(why));
+            }
+            std::thread::sleep(STEP);
+        }
     }
 
     /// Fork them, and keep what they share as it is now. The attempt's outcome when one cannot be copied: then

@@ -246,14 +246,24 @@ impl Monitor {
         }
     }
 
-    /// By all that was logged, the successor has not waited for this child.
+    /// By all that was logged, the successor has not waited for this child. (Nor has it for one of whose end the program
+    /// wanted to hear nothing, or that the kernel has given to a wait without a place to say so: there is no such
+    /// wait under way, and that one is gone.)
     pub(crate) fn is_unreaped(&mut self, pid: Pid, child: Pid) {
         let own = self
             .membership(pid)
             .and_then(|(id, _)| self.groups.get(&id));
-        let Some(parent) = own.map(|g| g.name.shown) else {
+        let Some(own) = own else {
             return;
         };
+        if own
+            .takeover
+            .as_ref()
+            .is_some_and(|t| !t.may_have_reaped(child))
+        {
+            return;
+        }
+        let parent = own.name.shown;
         let name = Name {
             shown: child,
             parent,
@@ -272,7 +282,7 @@ impl Monitor {
 
     /// The child that has ended and that the agent asks for.
     pub(crate) fn reap_for(&mut self, pid: Pid, at: u64) -> Result<i64> {
-        let Some((id, _)) = self.membership(pid) else {
+        let Some((id, replica)) = self.membership(pid) else {
             return Ok(-i64::from(libc::ECHILD));
         };
         let Some(own) = self.groups.get(&id).map(|g| g.name.shown) else {
@@ -340,8 +350,9 @@ impl Monitor {
         let lives = living.any(is_there)
             || self.processes.values().any(|p| {
                 // A child that has not said who it is, or a vfork's, whose parent goes on before its
-                // exec is told.
-                (p.group.is_none() || p.guest.is_some()) && p.parent.is_some_and(|(g, _)| g == id)
+                // exec is told. (Its own: a follower may still have one of which the program has been told.)
+                let is_own = p.parent == Some((id, replica));
+                (p.group.is_none() || p.guest.is_some()) && is_own
             });
         Ok(if lives { 0 } else { -i64::from(libc::ECHILD) })
     }
