@@ -15,7 +15,8 @@ mod value;
 mod waiting;
 mod wide;
 
-use crate::state::leads;
+use crate::log::hold_if_late;
+use crate::state::{block, leads};
 use compute::apply_cmpxchg;
 use decode::{Descriptor, Saved, compare_operands, op, target};
 use operand::{exchange, is_writable};
@@ -27,14 +28,16 @@ use wide::wide;
 #[unsafe(no_mangle)]
 extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64) -> u32 {
     let at = target(d, s, address);
-    if op::loads(d.op) {
-        return u32::from(!load::ordered(s, d, at));
-    }
-    if d.op == op::STORE && !is_writable(at, d.size) {
-        return 1;
-    }
-    on_operation(s, d, at);
-    0
+    let is_made = match d.op {
+        n if op::loads(n) => load::ordered(s, d, at),
+        op::STORE if !is_writable(at, d.size) => false,
+        _ => {
+            on_operation(s, d, at);
+            true
+        }
+    };
+    hold_if_late(block());
+    u32::from(!is_made)
 }
 
 fn on_operation(s: &mut Saved, d: &Descriptor, at: u64) {

@@ -10,6 +10,8 @@
 //! accomplice. Against one accomplice on each side no majority comes about.
 
 mod arbitration;
+mod search;
+mod strict;
 
 use crate::journal::Event;
 use crate::recover::{Attempt, Made, Seat};
@@ -22,11 +24,14 @@ use geryon_abi::layout::{MAX_THREADS, outdated, wait};
 use geryon_tracee::{Pid, kill};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use strict::Replay;
+pub(crate) use strict::is_about_order;
 
 /// Replicas of a run with checkpoints.
 pub const REPLICAS: usize = 2;
-/// Seats: for the two, for a pair that sleeps, and for one that is being made or that is on its way out.
-pub const SEATS: usize = 3 * REPLICAS;
+/// Seats: for the two, for a pair that sleeps and one that has slept before it, and for one that is being made or that
+/// is on its way out.
+pub const SEATS: usize = 4 * REPLICAS;
 /// After so long without a pair that is due, the user is told.
 const OVERDUE: Duration = Duration::from_secs(10);
 /// Between two attempts, at first and at most.
@@ -43,6 +48,8 @@ pub struct Checkpoints {
     over: bool,
     /// The sleepers.
     pair: Option<Pair>,
+    /// Those that slept before these, where threads run in parallel: a follower may have gone astray before its copy was made.
+    older: Option<Pair>,
     /// Those of the next pair that are there already, the leader's copy first.
     coming: Option<Pair>,
     /// When it was tried last, and how long to wait from then.
@@ -50,6 +57,8 @@ pub struct Checkpoints {
     /// One that the watchdog complains of, until the sleepers are woken.
     accused: Option<Accused>,
     arbitration: Option<Arbitration>,
+    /// A follower that differs is replayed again.
+    replay: Option<Replay>,
 }
 
 /// Sleepers of one group.
@@ -75,10 +84,12 @@ impl Checkpoints {
             due: None,
             over: false,
             pair: None,
+            older: None,
             coming: None,
             tried: None,
             accused: None,
             arbitration: None,
+            replay: None,
         }
     }
 }
@@ -102,6 +113,7 @@ impl Monitor {
     /// # Errors
     /// Geryon's own failures.
     pub(crate) fn checkpoint(&mut self) -> Result<()> {
+        let in_parallel = self.runs_in_parallel();
         let Some(c) = &mut self.checkpoints else {
             return Ok(());
         };
@@ -113,12 +125,20 @@ impl Monitor {
             self.arbitrate_on();
             return Ok(());
         }
+        if c.replay.is_some() {
+            return self.replay_on();
+        }
         let begun = self.journal.elapsed().is_some();
         if c.due.is_none() && begun && !c.over {
-            c.due = Some(Instant::now() + c.every);
+            // (As long as there is one thread nothing has gone astray.)
+            let first = if in_parallel { Duration::ZERO } else { c.every };
+            c.due = Some(Instant::now() + first);
         }
         if let Some(id) = self.in_dispute() {
-            return self.arbitrate(id);
+            return match self.replay_again(id)? {
+                true => Ok(()),
+                false => self.arbitrate(id),
+            };
         }
         if self.recovers() || self.has_takeovers() || self.has_open_verdicts() {
             return Ok(());
@@ -129,7 +149,7 @@ impl Monitor {
     /// How long nothing has to be done for checkpoints; None: for ever.
     pub(crate) fn checkpoint_patience(&self) -> Option<Duration> {
         let c = self.checkpoints.as_ref()?;
-        if c.arbitration.is_some() {
+        if c.arbitration.is_some() || c.replay.is_some() {
             return Some(AGAIN);
         }
         let left = c.due?.saturating_duration_since(Instant::now());
@@ -193,12 +213,32 @@ impl Monitor {
                     return Ok(());
                 }
                 Err(Attempt::Later(why)) => {
-                    self.put_off(&why);
+                    if made != 0 || !self.make_base(id, sources[1], compared)? {
+                        self.put_off(&why);
+                    }
                     return Ok(());
                 }
                 Err(Attempt::Done(_)) => return Ok(()),
             }
         }
+    }
+
+    /// Where threads run in parallel the leader's often stand where they cannot be copied. The follower's copy alone is
+    /// enough to replay again what it has found otherwise (`strict.rs`).
+    fn make_base(&mut self, id: GroupId, follower: (usize, Pid), compared: u64) -> Result<bool> {
+        let Some(replica) = self.free_seat().filter(|_| self.runs_in_parallel()) else {
+            return Ok(false);
+        };
+        let seat = Seat {
+            replica,
+            sleeps: true,
+        };
+        let Ok(sleeper) = self.copy_of(id, seat, follower)? else {
+            return Ok(false);
+        };
+        self.add_sleeper(id, sleeper, 0, compared);
+        self.pair_is_made(id);
+        Ok(true)
     }
 
     /// Whom to copy: the group of the program's only process, its leader and its follower.
@@ -274,10 +314,16 @@ impl Monitor {
 
     /// Both are there: those before them are not needed any more.
     fn pair_is_made(&mut self, id: GroupId) {
+        let in_parallel = self.runs_in_parallel();
         let Some(c) = &mut self.checkpoints else {
             return;
         };
-        let old = std::mem::replace(&mut c.pair, c.coming.take());
+        let mut old = std::mem::replace(&mut c.pair, c.coming.take());
+        // (Two that are nearly of the same age would have the same fault.)
+        let counts = |p: &Pair| p.since.elapsed() >= c.every;
+        if in_parallel && (c.older.is_none() || old.as_ref().is_some_and(counts)) {
+            old = std::mem::replace(&mut c.older, old);
+        }
         c.due = Some(Instant::now() + c.every);
         c.tried = None;
         let pause = c.pair.as_ref().map_or(Duration::ZERO, |p| p.pause);
@@ -310,7 +356,12 @@ impl Monitor {
 
     /// The agent of a leader says that the sleepers are in its way.
     pub(crate) fn sleepers_are_outdated(&mut self, how: u64) {
-        if how == outdated::NOW {
+        let older = self.checkpoints.as_mut().and_then(|c| c.older.take());
+        let is_enough = older.is_some();
+        self.end_pair(older);
+        if how == outdated::FILE {
+            self.end_sleepers();
+        } else if how == outdated::NOW && !is_enough {
             match self.coming_pair() {
                 Some(id) => self.pair_is_made(id),
                 None => self.end_sleepers(),
@@ -364,15 +415,21 @@ impl Monitor {
         let Some(c) = &mut self.checkpoints else {
             return;
         };
-        if c.pair.is_none() && c.coming.is_none() {
+        if c.pair.is_none() && c.older.is_none() && c.coming.is_none() {
             return;
         }
-        let ended = [c.pair.take(), c.coming.take()];
+        let ended = [c.pair.take(), c.older.take(), c.coming.take()];
         c.tried = None;
         c.due = c.due.map(|_| Instant::now());
         for pair in ended {
             self.end_pair(pair);
         }
+    }
+
+    /// Those of the next pair that are there already are of no use.
+    fn end_coming(&mut self) {
+        let coming = self.checkpoints.as_mut().and_then(|c| c.coming.take());
+        self.end_pair(coming);
     }
 
     fn end_pair(&mut self, pair: Option<Pair>) {
@@ -394,7 +451,7 @@ impl Monitor {
         let Some(c) = &self.checkpoints else {
             return;
         };
-        let mut pairs = c.pair.iter().chain(&c.coming);
+        let mut pairs = c.pair.iter().chain(&c.older).chain(&c.coming);
         if pairs.any(|p| p.sleepers.iter().any(|s| s.pid == pid)) {
             self.end_sleepers();
         }
