@@ -29,9 +29,9 @@ pub(crate) use strict::is_about_order;
 
 /// Replicas of a run with checkpoints.
 pub const REPLICAS: usize = 2;
-/// Seats: for the two, for a pair that sleeps and one that has slept before it, and for one that is being made or that
-/// is on its way out.
-pub const SEATS: usize = 4 * REPLICAS;
+/// Seats: for the two, for a pair that sleeps, for two copies of the follower that do, for a pair that is being made or
+/// that is on its way out, and for a copy that replays the log again.
+pub const SEATS: usize = 5 * REPLICAS;
 /// After so long without a pair that is due, the user is told.
 const OVERDUE: Duration = Duration::from_secs(10);
 /// Between two attempts, at first and at most.
@@ -48,8 +48,12 @@ pub struct Checkpoints {
     over: bool,
     /// The sleepers.
     pair: Option<Pair>,
-    /// Those that slept before these, where threads run in parallel: a follower may have gone astray before its copy was made.
+    /// Where threads run in parallel: a copy of the follower alone, and one from before that, for the follower may have
+    /// gone astray before it was copied.
+    base: Option<Pair>,
     older: Option<Pair>,
+    /// When the next copy of the follower is due, and how long to wait after an attempt in vain.
+    base_due: Option<(Instant, Duration)>,
     /// Those of the next pair that are there already, the leader's copy first.
     coming: Option<Pair>,
     /// When it was tried last, and how long to wait from then.
@@ -84,7 +88,9 @@ impl Checkpoints {
             due: None,
             over: false,
             pair: None,
+            base: None,
             older: None,
+            base_due: None,
             coming: None,
             tried: None,
             accused: None,
@@ -113,7 +119,6 @@ impl Monitor {
     /// # Errors
     /// Geryon's own failures.
     pub(crate) fn checkpoint(&mut self) -> Result<()> {
-        let in_parallel = self.runs_in_parallel();
         let Some(c) = &mut self.checkpoints else {
             return Ok(());
         };
@@ -130,19 +135,18 @@ impl Monitor {
         }
         let begun = self.journal.elapsed().is_some();
         if c.due.is_none() && begun && !c.over {
-            // (As long as there is one thread nothing has gone astray.)
-            let first = if in_parallel { Duration::ZERO } else { c.every };
-            c.due = Some(Instant::now() + first);
+            c.due = Some(Instant::now() + c.every);
         }
         if let Some(id) = self.in_dispute() {
             return match self.replay_again(id)? {
                 true => Ok(()),
-                false => self.arbitrate(id),
+                false => self.vote(id),
             };
         }
         if self.recovers() || self.has_takeovers() || self.has_open_verdicts() {
             return Ok(());
         }
+        self.make_base()?;
         self.make_pair()
     }
 
@@ -156,7 +160,10 @@ impl Monitor {
         let pause = c
             .tried
             .map_or(Duration::ZERO, |(t, wait)| wait.saturating_sub(t.elapsed()));
-        Some(left.max(pause))
+        let base = c.base_due.map_or(Duration::MAX, |(t, _)| {
+            t.saturating_duration_since(Instant::now())
+        });
+        Some(left.max(pause).min(base))
     }
 
     /// Make the sleepers of the next pair if they are due.
@@ -213,32 +220,12 @@ impl Monitor {
                     return Ok(());
                 }
                 Err(Attempt::Later(why)) => {
-                    if made != 0 || !self.make_base(id, sources[1], compared)? {
-                        self.put_off(&why);
-                    }
+                    self.put_off(&why);
                     return Ok(());
                 }
                 Err(Attempt::Done(_)) => return Ok(()),
             }
         }
-    }
-
-    /// Where threads run in parallel the leader's often stand where they cannot be copied. The follower's copy alone is
-    /// enough to replay again what it has found otherwise (`strict.rs`).
-    fn make_base(&mut self, id: GroupId, follower: (usize, Pid), compared: u64) -> Result<bool> {
-        let Some(replica) = self.free_seat().filter(|_| self.runs_in_parallel()) else {
-            return Ok(false);
-        };
-        let seat = Seat {
-            replica,
-            sleeps: true,
-        };
-        let Ok(sleeper) = self.copy_of(id, seat, follower)? else {
-            return Ok(false);
-        };
-        self.add_sleeper(id, sleeper, 0, compared);
-        self.pair_is_made(id);
-        Ok(true)
     }
 
     /// Whom to copy: the group of the program's only process, its leader and its follower.
@@ -314,16 +301,10 @@ impl Monitor {
 
     /// Both are there: those before them are not needed any more.
     fn pair_is_made(&mut self, id: GroupId) {
-        let in_parallel = self.runs_in_parallel();
         let Some(c) = &mut self.checkpoints else {
             return;
         };
-        let mut old = std::mem::replace(&mut c.pair, c.coming.take());
-        // (Two that are nearly of the same age would have the same fault.)
-        let counts = |p: &Pair| p.since.elapsed() >= c.every;
-        if in_parallel && (c.older.is_none() || old.as_ref().is_some_and(counts)) {
-            old = std::mem::replace(&mut c.older, old);
-        }
+        let old = std::mem::replace(&mut c.pair, c.coming.take());
         c.due = Some(Instant::now() + c.every);
         c.tried = None;
         let pause = c.pair.as_ref().map_or(Duration::ZERO, |p| p.pause);
@@ -356,12 +337,17 @@ impl Monitor {
 
     /// The agent of a leader says that the sleepers are in its way.
     pub(crate) fn sleepers_are_outdated(&mut self, how: u64) {
-        let older = self.checkpoints.as_mut().and_then(|c| c.older.take());
-        let is_enough = older.is_some();
-        self.end_pair(older);
+        let mut is_enough = false;
         if how == outdated::FILE {
             self.end_sleepers();
-        } else if how == outdated::NOW && !is_enough {
+        } else if how == outdated::NOW
+            && let Some(c) = &mut self.checkpoints
+        {
+            let base = c.older.take().or_else(|| c.base.take());
+            is_enough = base.is_some();
+            self.end_pair(base);
+        }
+        if how == outdated::NOW && !is_enough {
             match self.coming_pair() {
                 Some(id) => self.pair_is_made(id),
                 None => self.end_sleepers(),
@@ -415,12 +401,14 @@ impl Monitor {
         let Some(c) = &mut self.checkpoints else {
             return;
         };
-        if c.pair.is_none() && c.older.is_none() && c.coming.is_none() {
+        let all = [&mut c.pair, &mut c.base, &mut c.older, &mut c.coming];
+        let ended = all.map(Option::take);
+        if ended.iter().all(Option::is_none) {
             return;
         }
-        let ended = [c.pair.take(), c.older.take(), c.coming.take()];
         c.tried = None;
         c.due = c.due.map(|_| Instant::now());
+        c.base_due = None;
         for pair in ended {
             self.end_pair(pair);
         }
@@ -451,8 +439,9 @@ impl Monitor {
         let Some(c) = &self.checkpoints else {
             return;
         };
-        let mut pairs = c.pair.iter().chain(&c.older).chain(&c.coming);
-        if pairs.any(|p| p.sleepers.iter().any(|s| s.pid == pid)) {
+        let all = [&c.pair, &c.base, &c.older, &c.coming];
+        let is_it = |p: &Pair| p.sleepers.iter().any(|s| s.pid == pid);
+        if all.into_iter().flatten().any(is_it) {
             self.end_sleepers();
         }
     }

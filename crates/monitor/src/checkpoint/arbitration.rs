@@ -66,7 +66,11 @@ impl Monitor {
     /// A group whose two replicas differ, or one of which hangs, and that has sleepers.
     pub(super) fn in_dispute(&self) -> Option<GroupId> {
         let c = self.checkpoints.as_ref()?;
-        let id = c.pair.as_ref()?.group;
+        let id = [&c.pair, &c.base, &c.older]
+            .into_iter()
+            .flatten()
+            .next()?
+            .group;
         let g = self.groups.get(&id)?;
         let accused = c.accused.as_ref().is_some_and(|a| a.group == id);
         let differ = (accused || !g.reports.is_empty()) && g.takeover.is_none() && !g.ending;

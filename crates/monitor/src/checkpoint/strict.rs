@@ -8,6 +8,7 @@
 //! A copy of the leader would prove nothing: it may have inherited a fault.
 
 use super::search::{Search, Stretch};
+use super::{AGAIN, AGAIN_AT_MOST, Pair};
 use crate::journal::Event;
 use crate::recover::{Made, Seat};
 use crate::state::{GroupId, Monitor, Reported};
@@ -75,6 +76,63 @@ impl Monitor {
         self.checkpoints.is_some() && self.runs_in_parallel()
     }
 
+    /// Where threads run in parallel the leader's often stand where they cannot be copied. The follower's copy alone is
+    /// enough to replay again what it has found otherwise. The first one is made at once: as long as there is one thread nothing
+    /// has gone astray.
+    pub(super) fn make_base(&mut self) -> Result<()> {
+        let Some(c) = self.checkpoints.as_ref().filter(|c| c.due.is_some()) else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        if !self.runs_in_parallel() || c.base_due.is_some_and(|(due, _)| due > now) {
+            return Ok(());
+        }
+        let wait = c.base_due.map_or(AGAIN, |(_, wait)| wait);
+        let made = match self.sources() {
+            Some((id, sources)) => self.copy_follower(id, sources[1])?,
+            None => false,
+        };
+        if !made && let Some(c) = &mut self.checkpoints {
+            c.base_due = Some((now + wait, (2 * wait).min(AGAIN_AT_MOST)));
+        }
+        Ok(())
+    }
+
+    /// Have a copy of a follower sleep. False: not now.
+    fn copy_follower(&mut self, id: GroupId, follower: (usize, Pid)) -> Result<bool> {
+        let compared = self.compared(follower.1);
+        let Some(replica) = self.free_seat() else {
+            return Ok(false);
+        };
+        let seat = Seat {
+            replica,
+            sleeps: true,
+        };
+        let Ok(sleeper) = self.copy_of(id, seat, follower)? else {
+            return Ok(false);
+        };
+        let pause = self.pause;
+        let Some(c) = &mut self.checkpoints else {
+            return Ok(false);
+        };
+        let mut old = c.base.replace(Pair {
+            group: id,
+            sleepers: vec![sleeper],
+            since: Instant::now(),
+            pause,
+            compared,
+            ends: Vec::new(),
+        });
+        // (Two that are nearly of the same age would have the same fault.)
+        let counts = |p: &Pair| p.since.elapsed() >= c.every;
+        if c.older.is_none() || old.as_ref().is_some_and(counts) {
+            old = std::mem::replace(&mut c.older, old);
+        }
+        c.base_due = Some((Instant::now() + c.every, AGAIN));
+        self.end_pair(old);
+        Ok(true)
+    }
+
     /// Is the log of a group replayed, because a follower of it went another way?
     pub(crate) fn is_replayed_again(&self, id: GroupId) -> bool {
         let replay = self.checkpoints.as_ref().and_then(|c| c.replay.as_ref());
@@ -97,13 +155,13 @@ impl Monitor {
             return Ok(false);
         };
         let (leader, astray) = (g.leader, report.replica);
-        let base = self.bases(leader).next();
-        if !self.runs_in_parallel() || astray == leader || c.accused.is_some() || base.is_none() {
+        if !self.runs_in_parallel() || astray == leader || c.accused.is_some() {
             return Ok(false);
         }
+        let Some(age) = self.bases(leader).first().map(|b| b.0.elapsed()) else {
+            return Ok(false);
+        };
         let held = self.halt(leader_pid)?.unwrap_or_default();
-        let pair = self.checkpoints.as_ref().and_then(|c| c.pair.as_ref());
-        let age = pair.map_or(Duration::ZERO, |p| p.since.elapsed());
         if self.in_dispute() != Some(id) || self.outcome.is_some() {
             self.release(&held);
             return Ok(true);
@@ -167,17 +225,21 @@ impl Monitor {
         Ok(())
     }
 
-    /// From where the log can be replayed: copies of followers of this leader, the youngest first.
-    fn bases(&self, leader: usize) -> impl Iterator<Item = &Made> {
-        let pairs = self.checkpoints.iter();
-        let pairs = pairs.flat_map(|c| c.pair.iter().chain(&c.older));
-        pairs.filter_map(move |p| p.sleepers.iter().find(|s| s.source != leader))
+    /// From where the log can be replayed: copies of followers of this leader, the youngest first, and since when they sleep.
+    fn bases(&self, leader: usize) -> Vec<(Instant, &Made)> {
+        let all = self.checkpoints.iter();
+        let all = all.flat_map(|c| [&c.base, &c.pair, &c.older].into_iter().flatten());
+        let follower = |p: &'_ Pair| p.sleepers.iter().position(|s| s.source != leader);
+        let copies = all.filter_map(|p| Some((p.since, &p.sleepers[follower(p)?])));
+        let mut copies: Vec<(Instant, &Made)> = copies.collect();
+        copies.sort_by_key(|(since, _)| std::cmp::Reverse(*since));
+        copies
     }
 
     /// The one from which it is replayed at present.
     fn base(&self, leader: usize) -> Option<Made> {
         let replay = self.checkpoints.as_ref()?.replay.as_ref()?;
-        self.bases(leader).nth(replay.base).cloned()
+        self.bases(leader).get(replay.base).map(|b| b.1.clone())
     }
 
     fn replay_mut(&mut self) -> Option<&mut Replay> {
@@ -252,7 +314,7 @@ impl Monitor {
     }
 
     /// No replay has agreed with the leader, or none can be made.
-    fn vote(&mut self, id: GroupId) -> Result<()> {
+    pub(super) fn vote(&mut self, id: GroupId) -> Result<()> {
         self.end_replay();
         if self.in_dispute() != Some(id) {
             return Ok(());
@@ -342,13 +404,11 @@ impl Monitor {
             self.tell_race(&first, r.tries, took_us);
         }
         self.drop_replica(r.astray);
-        // It is where it should be: never is there a better place to go back to.
-        let compared = self.compared(t.pid);
-        if !self.make_base(id, (t.seat, t.pid), compared)?
-            && let Some(c) = &mut self.checkpoints
-        {
+        if let Some(c) = &mut self.checkpoints {
             c.due = c.due.map(|_| Instant::now());
         }
+        // It is where it should be: never is there a better place to go back to.
+        self.copy_follower(id, (t.seat, t.pid))?;
         self.release(&r.held);
         Ok(())
     }
