@@ -24,6 +24,7 @@ pub mod rpc;
 pub mod sabotage;
 mod segment;
 pub mod sent;
+pub mod strict;
 mod timer;
 pub mod verify;
 pub mod vforked;
@@ -73,7 +74,7 @@ pub const COPY_BYTES: u64 = 0x20_0000;
 /// Of what is larger, a few at one moment.
 pub const LARGE_COPIES: usize = 8;
 /// Where these are.
-pub const LARGE_COPIES_BASE: u64 = 0x2fe7_0000_0000;
+pub const LARGE_COPIES_BASE: u64 = 0x2fe8_0000_0000;
 /// Bytes of one: more than one call takes.
 pub const LARGE_COPY_BYTES: u64 = 0x1_0000_0000;
 /// The group's shared segment: header, then one ring for each thread.
@@ -109,7 +110,16 @@ pub const HEADER_BYTES: u64 = 0x1_0000;
 pub const SHUT_BYTES: u64 = core::mem::offset_of!(Header, open) as u64;
 /// Distance between two rings of so many words.
 pub const fn ring_stride(words: usize) -> u64 {
-    0x1000 + (words as u64) * 8 + MARKS_BYTES
+    0x1000 + (words as u64) * 8 + MARKS_BYTES + stamps_bytes(words)
+}
+
+/// Bytes of the stamps of a ring of so many words, behind its marks: those of runs with checkpoints alone have some.
+const fn stamps_bytes(words: usize) -> u64 {
+    if words == LONG_RING_WORDS {
+        words as u64 * 8
+    } else {
+        0
+    }
 }
 
 /// Bytes of a ring's marks, behind its words.
@@ -182,7 +192,14 @@ pub struct Private {
     pub patience: u32,
     /// 1: loads that decide about order are repeated, with clocks.
     pub loads: u32,
-    pad_loads: u32,
+    /// 1: the leader stamps what it publishes, see `agent/log/stamps.rs`.
+    pub stamps: u32,
+    /// See [`strict`].
+    pub strict: AtomicU32,
+    /// So many of `late` count.
+    pub late_count: AtomicU32,
+    /// Written by the monitor for a copy: before which records its threads do late what they do, see [`strict::late`].
+    pub late: [Word64; strict::MOST_LATE],
     /// Offset of the thread id word from the thread pointer; 0 when unknown.
     pub tid_offset: Word64,
     /// Forks done so far.
@@ -455,6 +472,9 @@ pub struct Block {
     pub noted: u64,
     /// Follower: the number of the last load of its own of a word that threads store plainly.
     pub loaded: u64,
+    /// Strict follower: 1 when it is to wait behind the present operation before it goes on.
+    pub holds: u32,
+    pad5: u32,
 }
 
 /// What a call that sets a limit or CPUs was given.
@@ -505,6 +525,11 @@ pub const fn ring_address(slot: usize, words: usize) -> u64 {
 /// Address of the marks of that ring.
 pub const fn marks_address(slot: usize, words: usize) -> u64 {
     ring_address(slot, words) + 0x1000 + words as u64 * 8
+}
+
+/// Address of the stamps of that ring, if it has some.
+pub const fn stamps_address(slot: usize, words: usize) -> u64 {
+    marks_address(slot, words) + MARKS_BYTES
 }
 
 const _: () = {

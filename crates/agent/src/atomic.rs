@@ -15,7 +15,8 @@ mod value;
 mod waiting;
 mod wide;
 
-use crate::state::leads;
+use crate::log::hold_if_late;
+use crate::state::{block, leads};
 use compute::apply_cmpxchg;
 use decode::{Descriptor, Saved, compare_operands, op, target};
 use operand::{exchange, is_writable};
@@ -34,14 +35,16 @@ const SIGNAL: u32 = 2;
 #[unsafe(no_mangle)]
 extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64, hook: u64) -> u32 {
     let at = target(d, s, address);
-    if op::loads(d.op) {
-        return load::ordered(s, d, at, hook == 0);
-    }
-    if d.op == op::STORE && !is_writable(at, d.size) {
-        return BY_ITSELF;
-    }
-    on_operation(s, d, at);
-    MADE
+    let outcome = match d.op {
+        n if op::loads(n) => load::ordered(s, d, at, hook == 0),
+        op::STORE if !is_writable(at, d.size) => BY_ITSELF,
+        _ => {
+            on_operation(s, d, at);
+            MADE
+        }
+    };
+    hold_if_late(block());
+    outcome
 }
 
 fn on_operation(s: &mut Saved, d: &Descriptor, at: u64) {

@@ -2,6 +2,8 @@
 //! here is what the agent makes of a log that ends, and of turns on the way.
 
 pub mod marks;
+mod stamps;
+mod strict;
 mod world;
 
 use crate::access::put_what_differs;
@@ -18,6 +20,7 @@ pub use geryon_ring::follow::{
 };
 pub use geryon_ring::lead::{append, check_place, confirmed, is_end, put, put_again, reserve};
 pub use geryon_ring::roll::{are_all, readers, sleepers};
+pub use strict::hold_if_late;
 pub use world::register_barrier;
 
 /// A follower tells the leader how far it is at least this often.
@@ -27,11 +30,13 @@ const TAIL_EVERY: u64 = RING_WORDS as u64 / 8;
 #[inline(always)]
 pub fn publish(b: Here) {
     marks::note(b);
+    stamps::note(b);
     geryon_ring::lead::publish(b);
 }
 
 /// Leader: the same, of a load that has a number of its own.
 pub fn publish_load(b: Here) {
+    stamps::note(b);
     geryon_ring::lead::publish(b);
 }
 

@@ -330,7 +330,7 @@ pub fn outdate_sleepers() {
         mask & (1 << i) != 0 && header().open.file_maps[*i].load(Ordering::Acquire) < issued
     };
     if mask != 0 && (0..MAX_REPLICAS).any(|i| late(&i)) {
-        rpc(number::OUTDATED, outdated::NOW, 0, 0);
+        rpc(number::OUTDATED, outdated::FILE, 0, 0);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use core::arch::asm;
 use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::layout::{
     Block, Header, Layout, MAX_THREADS, PRIVATE_BASE, Private, SEGMENT_BASE, block_address, role,
 };
@@ -72,6 +73,19 @@ pub fn block_at(slot: usize) -> Here {
     Here(block_address(slot) as *mut Block)
 }
 
+/// One past the highest slot used so far.
+static HIGH: AtomicU32 = AtomicU32::new(1);
+
+/// One past the highest slot that any thread of this process has had.
+pub fn slots() -> usize {
+    HIGH.load(Ordering::Acquire) as usize
+}
+
+/// A thread is to have this slot.
+pub fn reach(slot: usize) {
+    HIGH.fetch_max(slot as u32 + 1, Ordering::Relaxed);
+}
+
 /// This process's private control structure.
 #[inline(always)]
 pub fn private() -> &'static Private {
@@ -95,7 +109,7 @@ pub fn header() -> &'static Header {
 /// Does the monitor say that this replica leads the group? (It alone can write that word.)
 #[inline(never)]
 pub fn is_to_lead() -> bool {
-    header().leader.load(core::sync::atomic::Ordering::SeqCst) == private().replica.get()
+    header().leader.load(Ordering::SeqCst) == private().replica.get()
 }
 
 /// Is this process one of the kin, which take turns?

@@ -20,14 +20,13 @@ pub use slot::take_slot;
 
 use crate::gate::guarded;
 use crate::state::Here;
+pub use crate::state::slots;
 use crate::state::{block, block_at, private};
 use core::sync::atomic::{AtomicU32, Ordering};
 use death::EXITING_COUNT;
 
 /// Threads alive (changed inside LIFE).
 static ALIVE: AtomicU32 = AtomicU32::new(1);
-/// One past the highest slot used so far.
-static HIGH: AtomicU32 = AtomicU32::new(1);
 
 /// Store an id where the program has asked for it.
 pub fn store_tid(address: u64, tid: u32) {
@@ -40,11 +39,6 @@ pub fn store_tid(address: u64, tid: u32) {
 /// Has the process one thread?
 pub fn is_single() -> bool {
     ALIVE.load(Ordering::Acquire) == 1
-}
-
-/// One past the highest slot that any of its threads has had.
-pub fn slots() -> usize {
-    HIGH.load(Ordering::Acquire) as usize
 }
 
 /// Does the kernel clear this word when a thread ends, or has it?
@@ -68,7 +62,7 @@ pub fn alone() {
     crate::wait::adapt(1);
     EXITING_COUNT.store(0, Ordering::Relaxed);
     let mut me = block();
-    for s in 0..HIGH.load(Ordering::Relaxed) as usize {
+    for s in 0..slots() {
         let mut b = block_at(s);
         b.pos = 0;
         b.limit = 0;

@@ -10,6 +10,8 @@
 //! accomplice. Against one accomplice on each side no majority comes about.
 
 mod arbitration;
+mod search;
+mod strict;
 
 use crate::journal::Event;
 use crate::recover::{Attempt, Made, Seat};
@@ -22,11 +24,14 @@ use geryon_abi::layout::{MAX_THREADS, outdated, wait};
 use geryon_tracee::{Pid, kill};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use strict::Replay;
+pub(crate) use strict::is_about_order;
 
 /// Replicas of a run with checkpoints.
 pub const REPLICAS: usize = 2;
-/// Seats: for the two, for a pair that sleeps, and for one that is being made or that is on its way out.
-pub const SEATS: usize = 3 * REPLICAS;
+/// Seats: for the two, for a pair that sleeps, for two copies of the follower that do, for a pair that is being made or
+/// that is on its way out, and for a copy that replays the log again.
+pub const SEATS: usize = 5 * REPLICAS;
 /// After so long without a pair that is due, the user is told.
 const OVERDUE: Duration = Duration::from_secs(10);
 /// Between two attempts, at first and at most.
@@ -43,6 +48,12 @@ pub struct Checkpoints {
     over: bool,
     /// The sleepers.
     pair: Option<Pair>,
+    /// Where threads run in parallel: a copy of the follower alone, and one from before that, for the follower may have
+    /// gone astray before it was copied.
+    base: Option<Pair>,
+    older: Option<Pair>,
+    /// When the next copy of the follower is due, and how long to wait after an attempt in vain.
+    base_due: Option<(Instant, Duration)>,
     /// Those of the next pair that are there already, the leader's copy first.
     coming: Option<Pair>,
     /// When it was tried last, and how long to wait from then.
@@ -50,6 +61,8 @@ pub struct Checkpoints {
     /// One that the watchdog complains of, until the sleepers are woken.
     accused: Option<Accused>,
     arbitration: Option<Arbitration>,
+    /// A follower that differs is replayed again.
+    replay: Option<Replay>,
 }
 
 /// Sleepers of one group.
@@ -75,10 +88,14 @@ impl Checkpoints {
             due: None,
             over: false,
             pair: None,
+            base: None,
+            older: None,
+            base_due: None,
             coming: None,
             tried: None,
             accused: None,
             arbitration: None,
+            replay: None,
         }
     }
 }
@@ -113,30 +130,40 @@ impl Monitor {
             self.arbitrate_on();
             return Ok(());
         }
+        if c.replay.is_some() {
+            return self.replay_on();
+        }
         let begun = self.journal.elapsed().is_some();
         if c.due.is_none() && begun && !c.over {
             c.due = Some(Instant::now() + c.every);
         }
         if let Some(id) = self.in_dispute() {
-            return self.arbitrate(id);
+            return match self.replay_again(id)? {
+                true => Ok(()),
+                false => self.vote(id),
+            };
         }
         if self.recovers() || self.has_takeovers() || self.has_open_verdicts() {
             return Ok(());
         }
+        self.make_base()?;
         self.make_pair()
     }
 
     /// How long nothing has to be done for checkpoints; None: for ever.
     pub(crate) fn checkpoint_patience(&self) -> Option<Duration> {
         let c = self.checkpoints.as_ref()?;
-        if c.arbitration.is_some() {
+        if c.arbitration.is_some() || c.replay.is_some() {
             return Some(AGAIN);
         }
         let left = c.due?.saturating_duration_since(Instant::now());
         let pause = c
             .tried
             .map_or(Duration::ZERO, |(t, wait)| wait.saturating_sub(t.elapsed()));
-        Some(left.max(pause))
+        let base = c.base_due.map_or(Duration::MAX, |(t, _)| {
+            t.saturating_duration_since(Instant::now())
+        });
+        Some(left.max(pause).min(base))
     }
 
     /// Make the sleepers of the next pair if they are due.
@@ -310,7 +337,17 @@ impl Monitor {
 
     /// The agent of a leader says that the sleepers are in its way.
     pub(crate) fn sleepers_are_outdated(&mut self, how: u64) {
-        if how == outdated::NOW {
+        let mut is_enough = false;
+        if how == outdated::FILE {
+            self.end_sleepers();
+        } else if how == outdated::NOW
+            && let Some(c) = &mut self.checkpoints
+        {
+            let base = c.older.take().or_else(|| c.base.take());
+            is_enough = base.is_some();
+            self.end_pair(base);
+        }
+        if how == outdated::NOW && !is_enough {
             match self.coming_pair() {
                 Some(id) => self.pair_is_made(id),
                 None => self.end_sleepers(),
@@ -364,15 +401,23 @@ impl Monitor {
         let Some(c) = &mut self.checkpoints else {
             return;
         };
-        if c.pair.is_none() && c.coming.is_none() {
+        let all = [&mut c.pair, &mut c.base, &mut c.older, &mut c.coming];
+        let ended = all.map(Option::take);
+        if ended.iter().all(Option::is_none) {
             return;
         }
-        let ended = [c.pair.take(), c.coming.take()];
         c.tried = None;
         c.due = c.due.map(|_| Instant::now());
+        c.base_due = None;
         for pair in ended {
             self.end_pair(pair);
         }
+    }
+
+    /// Those of the next pair that are there already are of no use.
+    fn end_coming(&mut self) {
+        let coming = self.checkpoints.as_mut().and_then(|c| c.coming.take());
+        self.end_pair(coming);
     }
 
     fn end_pair(&mut self, pair: Option<Pair>) {
@@ -394,8 +439,9 @@ impl Monitor {
         let Some(c) = &self.checkpoints else {
             return;
         };
-        let mut pairs = c.pair.iter().chain(&c.coming);
-        if pairs.any(|p| p.sleepers.iter().any(|s| s.pid == pid)) {
+        let all = [&c.pair, &c.base, &c.older, &c.coming];
+        let is_it = |p: &Pair| p.sleepers.iter().any(|s| s.pid == pid);
+        if all.into_iter().flatten().any(is_it) {
             self.end_sleepers();
         }
     }

@@ -162,6 +162,19 @@ pub enum Event {
         /// How old they were when they were woken.
         age_ms: u64,
     },
+    /// A follower differed from its leader; its copy, which has replayed the log in the order of time, does not.
+    RaceReplayed {
+        /// Which.
+        replica: usize,
+        /// How often the log was replayed.
+        tries: u32,
+        /// How long that took.
+        took_us: u64,
+        /// It differed in the order of operations on memory that threads share. If not, it may have been a fault.
+        sure: bool,
+        /// In what.
+        why: String,
+    },
     /// The run was stopped, with a report.
     Stopped {
         /// Why.
@@ -192,9 +205,23 @@ pub struct Totals {
     pub given_up: u32,
     /// How often what was stored in a file that is mapped could not be compared.
     pub not_compared: u32,
+    /// Followers that had gone another way than their leader, and then did not.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub races: u32,
+    /// How long that took.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub races_us: u64,
     /// How long replicas stood still so that others could be copied from them, and the program so
     /// that another replica could lead.
     pub lost_us: u64,
+}
+
+fn is_none(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_nothing(us: &u64) -> bool {
+    *us == 0
 }
 
 impl Totals {
@@ -205,6 +232,10 @@ impl Totals {
             Event::Replaced { .. } => self.replaced += 1,
             Event::GivenUp { .. } => self.given_up += 1,
             Event::NotCompared { .. } => self.not_compared += 1,
+            Event::RaceReplayed { took_us, .. } => {
+                self.races += 1;
+                self.races_us += took_us;
+            }
             Event::Promoted { total_us, .. } => {
                 self.promotions += 1;
                 self.lost_us += total_us;
@@ -229,8 +260,17 @@ impl fmt::Display for Totals {
             self.lost_us as f64 / 1e3
         )?;
         match self.not_compared {
+            0 => {}
+            n => write!(f, ", {} left out", some(n, "comparison", "comparisons"))?,
+        }
+        match self.races {
             0 => Ok(()),
-            n => write!(f, ", {} left out", some(n, "comparison", "comparisons")),
+            n => write!(
+                f,
+                ", {} in {:.1} ms",
+                some(n, "race replayed", "races replayed"),
+                self.races_us as f64 / 1e3
+            ),
         }
     }
 }

@@ -3,7 +3,8 @@
 use crate::image::memfd;
 use anyhow::{Context, Result};
 use geryon_abi::layout::{
-    ABI_VERSION, HEADER_BYTES, Header, MAX_THREADS, RingControl, ring_stride, segment_bytes,
+    ABI_VERSION, HEADER_BYTES, Header, LONG_RING_WORDS, MAX_THREADS, RingControl, SEGMENT_BASE,
+    ring_stride, segment_bytes, stamps_address, strict,
 };
 use geryon_abi::point::FaultPoint;
 use geryon_ring::seats;
@@ -149,6 +150,19 @@ impl Segment {
                 .add(words as usize + 8 * (pos as usize % self.words))
                 .cast::<AtomicU64>()
         }
+    }
+
+    /// The stamp of what the leader has published from this position on, if it still lies in the ring.
+    pub fn stamp(&self, slot: usize, pos: u64) -> Option<u64> {
+        assert!(slot < MAX_THREADS && self.words == LONG_RING_WORDS);
+        let offset =
+            stamps_address(slot, self.words) - SEGMENT_BASE + 8 * (pos % self.words as u64);
+        // SAFETY: inside the mapping, aligned; replicas and the monitor use it as an atomic.
+        let word = unsafe { &*self.base.add(offset as usize).cast::<AtomicU64>() };
+        strict::stamp_of(
+            word.load(Ordering::Acquire),
+            strict::round(pos, self.words as u64),
+        )
     }
 
     /// What a process of the group maps.

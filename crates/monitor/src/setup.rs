@@ -42,6 +42,8 @@ pub struct Identity {
     pub leader: u32,
     /// One thread runs at a time.
     pub serial: bool,
+    /// The leader stamps what it publishes.
+    pub stamps: bool,
     /// `--verify` as a number.
     pub verify: u32,
     /// Time stamp counter ticks in 2^20 ns.
@@ -203,6 +205,7 @@ impl Installer<'_> {
             private_field!(loads),
             crate::plans::are_loads_ordered().into(),
         )?;
+        word32(private_field!(stamps), id.stamps.into())?;
         self.take_identity(id)?;
         let block = block_address(0);
         m.set_word(block + block_field!(this), block)?;

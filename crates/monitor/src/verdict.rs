@@ -7,11 +7,11 @@ mod remedy;
 use remedy::Blame;
 
 use crate::block_field;
-use crate::checkpoint::{REPLICAS, VOTERS};
+use crate::checkpoint::{REPLICAS, VOTERS, is_about_order};
 use crate::cores::CoreSet;
 use crate::journal::Event;
 use crate::options::OnDivergence;
-use crate::report::words::why_text;
+use crate::report::words::{operation, why_text};
 use crate::state::{GroupId, Monitor, ReportWords, Reported};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, Report, block_address};
@@ -124,6 +124,9 @@ impl Monitor {
         let Some(first) = g.reports.first().cloned() else {
             return;
         };
+        if self.is_replayed_again(id) || self.outcome.is_some() {
+            return;
+        }
         let leader = g.leader;
         let Some(ballot) = self.ballot(id, &first.report) else {
             return;
@@ -201,6 +204,31 @@ impl Monitor {
         if let Some(r) = outvoted.filter(|_| arbitrated) {
             self.is_arbitrated(r);
         }
+    }
+
+    /// A follower differed, and a copy of it that has replayed the log again does not.
+    pub(crate) fn tell_race(&mut self, first: &Reported, tries: u32, took_us: u64) {
+        let astray = first.replica;
+        let sure = is_about_order(first);
+        let what = if sure { "race" } else { "race or fault" };
+        let r = &first.report;
+        eprintln!(
+            "geryon: {what} in replica {}: replayed in the leader's order it agrees (replays: {tries}, {:.1} ms)\ngeryon:   thread group {}, position {}: {}, {} against {}",
+            astray + 1,
+            took_us as f64 / 1e3,
+            r.slot,
+            r.pos,
+            why_text(r.why),
+            operation(r.theirs[0]),
+            operation(r.ours[0])
+        );
+        self.journal.tell(&Event::RaceReplayed {
+            replica: astray,
+            tries,
+            took_us,
+            sure,
+            why: why_text(first.report.why).to_owned(),
+        });
     }
 
     /// Is there no record in the log where a follower has found another one than its own? Then it is the

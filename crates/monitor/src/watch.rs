@@ -205,7 +205,7 @@ impl Monitor {
     }
 
     fn watch_group(&mut self, id: GroupId) {
-        if self.converges(id) {
+        if self.converges(id) || self.is_replayed_again(id) {
             return;
         }
         let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {

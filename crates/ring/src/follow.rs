@@ -81,8 +81,9 @@ pub fn look<T: Thread>(t: T, n: u64) -> Option<u64> {
 
 /// The next word, without taking it, if it is there already.
 pub fn glance<T: Thread>(t: T) -> Option<u64> {
-    t.set_limit(t.limit().max(t.ring().head()));
-    (t.pos() < t.limit()).then(|| t.ring().read(t.pos()))
+    // (The limit stays: to see a record is not to be admitted to it.)
+    let is_there = t.pos() < t.limit() || t.pos() < t.ring().head();
+    is_there.then(|| t.ring().read(t.pos()))
 }
 
 /// The record at `pos` was the leader's mistake and is not in the log any more.
@@ -147,14 +148,16 @@ fn wake_leader<T: Thread>(t: T, r: &T::Ring) {
 #[cold]
 fn await_record<T: Thread>(t: T, at: u64) -> bool {
     let r = t.ring();
-    t.set_limit(r.head());
-    if at < t.limit() {
+    let head = r.head();
+    if at < head {
+        t.set_limit(t.admitted(at, head));
         return true;
     }
     if t.promoted() {
         // What the former leader has published meanwhile comes first.
-        t.set_limit(r.head());
-        return at < t.limit();
+        let head = r.head();
+        t.set_limit(t.admitted(at, head));
+        return at < head;
     }
     tell_tail(t);
     t.stands_at_end();
@@ -165,7 +168,7 @@ fn await_record<T: Thread>(t: T, at: u64) -> bool {
         let promoted = t.promoted();
         let head = r.head();
         if at < head {
-            t.set_limit(head);
+            t.set_limit(t.admitted(at, head));
             break true;
         }
         if promoted {

@@ -208,7 +208,7 @@ pub fn put_again<T: Thread>(t: T, word: u64) {
 pub fn resume<T: Thread>(t: T, leads: bool) {
     let r = t.ring();
     if !leads {
-        return t.set_limit(r.head());
+        return t.set_limit(t.pos());
     }
     let low = loop {
         let mask = readers(t);

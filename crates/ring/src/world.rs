@@ -88,6 +88,14 @@ pub trait Thread: Waits {
     /// has to be: the compiler's.
     fn light_barrier(self);
 
+    /// Follower: the log has been published up to `head`, beyond `at`. Up to where this thread may read it now. (Who is
+    /// strict waits here for other threads.)
+    #[inline(always)]
+    fn admitted(self, at: u64, head: u64) -> u64 {
+        let _ = at;
+        head
+    }
+
     /// Follower: is this replica to lead, and ready to?
     fn promoted(self) -> bool;
     /// Follower: it has read all that there is, and is going to wait.

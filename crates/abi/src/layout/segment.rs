@@ -97,6 +97,8 @@ pub struct OpenHeader {
     pub file_maps: [AtomicU64; MAX_REPLICAS],
     /// So many loads of words that threads store plainly the leader's threads have made.
     pub loads: Alone,
+    /// The last stamp.
+    pub stamps: Alone,
 }
 
 /// A word that many write, on a line of its own.

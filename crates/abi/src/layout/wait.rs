@@ -23,6 +23,8 @@ pub const DIVERGED: u32 = 8;
 pub const WORD: u32 = 9;
 /// For the turn of processes that share memory.
 pub const KIN: u32 = 10;
+/// Follower that is strict: for records of other threads that come before its next one.
+pub const ORDER: u32 = 11;
 
 const SIZE_SHIFT: u32 = 56;
 

@@ -182,6 +182,14 @@ impl Thread for Here {
     }
 
     #[inline(always)]
+    fn admitted(self, at: u64, head: u64) -> u64 {
+        match super::stamps::are_followed() {
+            true => super::strict::admitted(self, at, head),
+            false => head,
+        }
+    }
+
+    #[inline(always)]
     fn promoted(self) -> bool {
         crate::promotion::promoted()
     }

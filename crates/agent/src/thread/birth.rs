@@ -4,7 +4,7 @@ use super::flags::{
     Birth, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, judge, traced,
 };
 use super::slot::{await_free, is_free};
-use super::{ALIVE, HIGH, store_tid};
+use super::{ALIVE, store_tid};
 use crate::clock::LIFE;
 use crate::compare::expect_plain;
 use crate::diverge::{diverged, diverged_for_good};
@@ -12,7 +12,7 @@ use crate::event::plain;
 use crate::gate::{clone_thread, real};
 use crate::log::{get, publish, put, remember};
 use crate::raise;
-use crate::state::{Here, block, block_at, leads, private};
+use crate::state::{Here, block, block_at, leads, private, reach};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{
@@ -217,6 +217,6 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     child.pad = child.rflags();
     // SAFETY: the top of the unused block's stack.
     unsafe { (copy as *mut Frame).write(child) };
-    HIGH.fetch_max(slot as u32 + 1, Ordering::Relaxed);
+    reach(slot);
     clone_thread([flags, copy, state.rdx, state.r10, state.r8], address, copy)
 }

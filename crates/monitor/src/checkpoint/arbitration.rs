@@ -8,7 +8,7 @@ use crate::journal::Event;
 use crate::state::{GroupId, Monitor};
 use crate::watch::Rest;
 use anyhow::Result;
-use geryon_abi::layout::block_address;
+use geryon_abi::layout::{block_address, strict};
 use geryon_tracee::Pid;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -66,7 +66,11 @@ impl Monitor {
     /// A group whose two replicas differ, or one of which hangs, and that has sleepers.
     pub(super) fn in_dispute(&self) -> Option<GroupId> {
         let c = self.checkpoints.as_ref()?;
-        let id = c.pair.as_ref()?.group;
+        let id = [&c.pair, &c.base, &c.older]
+            .into_iter()
+            .flatten()
+            .next()?
+            .group;
         let g = self.groups.get(&id)?;
         let accused = c.accused.as_ref().is_some_and(|a| a.group == id);
         let differ = (accused || !g.reports.is_empty()) && g.takeover.is_none() && !g.ending;
@@ -86,7 +90,7 @@ impl Monitor {
 
     /// Is it being found out who is right?
     pub(crate) fn is_arbitrating(&self, id: GroupId) -> bool {
-        self.open_arbitration(id).is_some()
+        self.open_arbitration(id).is_some() || self.is_replayed_again(id)
     }
 
     /// The replica of which it is being found out whether it hangs.
@@ -230,6 +234,9 @@ impl Monitor {
     fn wake(&mut self, pair: Pair) -> Vec<(usize, usize)> {
         for s in &pair.sleepers {
             self.replicas[s.replica].dropped = false;
+            if self.has_stamps() {
+                self.be_strict(s.pid, strict::IN_TIME);
+            }
             self.enrol(pair.group, s);
         }
         for s in &pair.sleepers {
@@ -354,6 +361,14 @@ impl Monitor {
             .collect();
         left.sort_by_key(|r| rank(*r));
         let took = a.since.elapsed();
+        let members = self.groups.get(&a.group).map(|g| &g.members);
+        let process = |seat: usize| members.and_then(|m| m[seat].pid);
+        let woken: Vec<Pid> = a.woken.iter().filter_map(|w| process(w.0)).collect();
+        if self.has_stamps() {
+            woken
+                .into_iter()
+                .for_each(|p| self.be_strict(p, strict::NOT));
+        }
         for r in left.drain(..).skip(REPLICAS) {
             self.drop_replica(r);
         }

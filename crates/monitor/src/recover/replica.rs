@@ -157,6 +157,27 @@ impl Monitor {
         }))
     }
 
+    /// Copy a sleeper, all of whose threads are halted, and stay so. The copy is left stopped in its seat.
+    pub(crate) fn copy_of_halted(
+        &mut self,
+        id: GroupId,
+        seat: Seat,
+        source: (usize, Pid),
+        halted: &[Pid],
+    ) -> Result<Made> {
+        let forked = match self.fork_halted(id, seat, source, halted)? {
+            Ok(forked) => forked,
+            Err(Attempt::Later(why) | Attempt::Never(why)) => anyhow::bail!("{why}"),
+            Err(Attempt::Done(_)) => anyhow::bail!("a copy is there already"),
+        };
+        let memory = self.settle_copy(&forked);
+        let made = memory.and_then(|memory| self.complete_copy(&forked, memory));
+        if made.is_err() {
+            self.unmake(&forked);
+        }
+        made
+    }
+
     /// Halt a replica's process that is to be copied. `Err` with the reason when it cannot be copied as it
     /// stands; then it runs again.
     pub(super) fn halt_source(

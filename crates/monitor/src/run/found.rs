@@ -172,6 +172,7 @@ impl Monitor {
             replicas: self.options.replicas,
             leader: leader as u32,
             serial: self.options.order.is_serial(self.options.replicas),
+            stamps: self.has_stamps(),
             verify: self.options.verify_code(),
             tsc_mult: self.tsc_mult,
             shown: shown as u32,

@@ -42,7 +42,7 @@ impl Stand {
     fn is_quiet(&self, head: u64) -> bool {
         self.pos == head
             && match self.waiting {
-                wait::RECORD => true,
+                wait::RECORD | wait::ORDER => true,
                 wait::KERNEL | wait::WORD => !self.midway,
                 wait::NONE => !self.inside,
                 _ => false,

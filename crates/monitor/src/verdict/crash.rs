@@ -117,6 +117,9 @@ impl Monitor {
         let Some(g) = self.groups.get(&id).filter(|g| !g.ending) else {
             return Ok(());
         };
+        if self.is_replayed_again(id) {
+            return Ok(());
+        }
         let Some(first) = g.crashes.first().cloned() else {
             return Ok(());
         };

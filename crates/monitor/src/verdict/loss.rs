@@ -127,7 +127,7 @@ impl Monitor {
     pub(super) fn settle_loss(&mut self, loss: Loss) {
         let replica = loss.replica;
         let leads = self.leads(loss.group, replica);
-        if !self.groups.contains_key(&loss.group) {
+        if !self.groups.contains_key(&loss.group) || self.is_on_try(replica) {
             return;
         }
         let total = self.replicas.iter().filter(|r| !r.dropped).count();

@@ -1,0 +1,475 @@
+//! Two replicas differ whose threads run in parallel. Perhaps neither is wrong: what threads do by plain loads and stores no
+//! clock orders, and a follower may have found something else than its leader. So the log is replayed again, from
+//! the follower's sleeping copy on, by a copy of that, in the order of the leader's stamps (`agent/strict.rs`); and if it goes
+//! astray again, by another one. One that comes to the end of the log, and agrees with every record, has proved the leader's
+//! run, however often it was tried: a fault in the leader since then is agreed to by nobody. It takes the place
+//! of the follower. Only what no replay agrees to is voted on.
+//!
+//! A copy of the leader would prove nothing: it may have inherited a fault.
+
+use super::search::{Search, Stretch};
+use super::{AGAIN, AGAIN_AT_MOST, Pair};
+use crate::journal::Event;
+use crate::recover::{Made, Seat};
+use crate::state::{GroupId, Monitor, Reported};
+use crate::{block_field, private_field};
+use anyhow::Result;
+use geryon_abi::layout::{MAX_THREADS, block_address, strict, wait, why};
+use geryon_abi::record::{kind, kind_of};
+use geryon_tracee::Pid;
+use std::time::{Duration, Instant};
+
+/// How often the log is replayed from one sleeper on, at most, and how long that may take.
+const TRIES: u32 = 64;
+const SEARCHED: Duration = Duration::from_secs(3);
+/// A copy that does nothing for so long has gone astray: all of its threads wait,
+const STANDS: Duration = Duration::from_millis(500);
+/// or one computes.
+const COMPUTES: Duration = Duration::from_secs(10);
+/// So long a free seat is waited for.
+const SEATED: Duration = Duration::from_secs(2);
+
+/// The log is being replayed again.
+#[derive(Debug)]
+pub struct Replay {
+    group: GroupId,
+    leader: usize,
+    /// Who has gone another way.
+    astray: usize,
+    since: Instant,
+    /// Threads of the leader, which is to take no input that it could not give back.
+    held: Vec<Pid>,
+    /// So many copies were made, of them of the present sleeper, and since when.
+    tries: u32,
+    of_base: (u32, Instant),
+    /// Which of the sleepers that is.
+    base: usize,
+    search: Search,
+    /// The one that replays, and what it has done when it was last seen to get on.
+    on_try: Option<Try>,
+}
+
+#[derive(Clone, Debug)]
+struct Try {
+    seat: usize,
+    pid: Pid,
+    late: Vec<Stretch>,
+    events: u64,
+    got_on: Instant,
+}
+
+/// What has come of a try.
+enum Came {
+    Proved,
+    Astray,
+    NotYet,
+}
+
+impl Monitor {
+    /// Do the threads of a replica run in parallel?
+    pub(super) fn runs_in_parallel(&self) -> bool {
+        !self.options.order.is_serial(self.options.replicas)
+    }
+
+    /// Is there to be a copy that may want to know the order of all that the leader publishes?
+    pub(crate) fn has_stamps(&self) -> bool {
+        self.checkpoints.is_some() && self.runs_in_parallel()
+    }
+
+    /// Where threads run in parallel the leader's often stand where they cannot be copied. The follower's copy alone is
+    /// enough to replay again what it has found otherwise. The first one is made at once: as long as there is one thread nothing
+    /// has gone astray.
+    pub(super) fn make_base(&mut self) -> Result<()> {
+        let Some(c) = self.checkpoints.as_ref().filter(|c| c.due.is_some()) else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        if !self.runs_in_parallel() || c.base_due.is_some_and(|(due, _)| due > now) {
+            return Ok(());
+        }
+        let wait = c.base_due.map_or(AGAIN, |(_, wait)| wait);
+        let made = match self.sources() {
+            Some((id, sources)) => self.copy_follower(id, sources[1])?,
+            None => false,
+        };
+        if !made && let Some(c) = &mut self.checkpoints {
+            c.base_due = Some((now + wait, (2 * wait).min(AGAIN_AT_MOST)));
+        }
+        Ok(())
+    }
+
+    /// Have a copy of a follower sleep. False: not now.
+    fn copy_follower(&mut self, id: GroupId, follower: (usize, Pid)) -> Result<bool> {
+        let compared = self.compared(follower.1);
+        let Some(replica) = self.free_seat() else {
+            return Ok(false);
+        };
+        let seat = Seat {
+            replica,
+            sleeps: true,
+        };
+        let Ok(sleeper) = self.copy_of(id, seat, follower)? else {
+            return Ok(false);
+        };
+        let pause = self.pause;
+        let Some(c) = &mut self.checkpoints else {
+            return Ok(false);
+        };
+        let mut old = c.base.replace(Pair {
+            group: id,
+            sleepers: vec![sleeper],
+            since: Instant::now(),
+            pause,
+            compared,
+            ends: Vec::new(),
+        });
+        // (Two that are nearly of the same age would have the same fault.)
+        let counts = |p: &Pair| p.since.elapsed() >= c.every;
+        if c.older.is_none() || old.as_ref().is_some_and(counts) {
+            old = std::mem::replace(&mut c.older, old);
+        }
+        c.base_due = Some((Instant::now() + c.every, AGAIN));
+        self.end_pair(old);
+        Ok(true)
+    }
+
+    /// Is the log of a group replayed, because a follower of it went another way?
+    pub(crate) fn is_replayed_again(&self, id: GroupId) -> bool {
+        let replay = self.checkpoints.as_ref().and_then(|c| c.replay.as_ref());
+        replay.is_some_and(|r| r.group == id)
+    }
+
+    /// Does this one only show whether the log can be replayed? That it is lost says that it has gone astray.
+    pub(crate) fn is_on_try(&self, replica: usize) -> bool {
+        let replay = self.checkpoints.as_ref().and_then(|c| c.replay.as_ref());
+        let on_try = replay.and_then(|r| r.on_try.as_ref());
+        on_try.is_some_and(|t| t.seat == replica)
+    }
+
+    /// Begin to, if it can be. False: the replicas are to vote.
+    pub(super) fn replay_again(&mut self, id: GroupId) -> Result<bool> {
+        let (Some(c), Some(g)) = (&self.checkpoints, self.groups.get(&id)) else {
+            return Ok(false);
+        };
+        let (Some(report), Some(leader_pid)) = (g.reports.first(), g.leader_pid()) else {
+            return Ok(false);
+        };
+        let (leader, astray) = (g.leader, report.replica);
+        if !self.runs_in_parallel() || astray == leader || c.accused.is_some() {
+            return Ok(false);
+        }
+        let Some(age) = self.bases(leader).first().map(|b| b.0.elapsed()) else {
+            return Ok(false);
+        };
+        let held = self.halt(leader_pid)?.unwrap_or_default();
+        if self.in_dispute() != Some(id) || self.outcome.is_some() {
+            self.release(&held);
+            return Ok(true);
+        }
+        self.journal.tell(&Event::Rollback {
+            age_ms: age.as_millis() as u64,
+        });
+        if let Some(c) = &mut self.checkpoints {
+            c.replay = Some(Replay {
+                group: id,
+                leader,
+                astray,
+                since: Instant::now(),
+                held,
+                tries: 0,
+                of_base: (0, Instant::now()),
+                base: 0,
+                search: Search::default(),
+                on_try: None,
+            });
+        }
+        self.replay_on()?;
+        Ok(true)
+    }
+
+    /// Get on with it.
+    pub(super) fn replay_on(&mut self) -> Result<()> {
+        let Some(r) = self.checkpoints.as_ref().and_then(|c| c.replay.as_ref()) else {
+            return Ok(());
+        };
+        let (id, leader, on_try) = (r.group, r.leader, r.on_try.clone());
+        let is_held = !r.held.is_empty();
+        let is_open = self.groups.get(&id).is_some_and(|g| {
+            g.leader == leader && g.takeover.is_none() && !g.ending && g.leader_pid().is_some()
+        });
+        if !is_open {
+            self.end_replay();
+            return Ok(());
+        }
+        if !is_held && let Some(pid) = self.groups.get(&id).and_then(|g| g.leader_pid()) {
+            let held = self.halt(pid)?.unwrap_or_default();
+            match self.replay_mut() {
+                Some(r) => r.held = held,
+                None => self.release(&held),
+            }
+        }
+        let Some(on_try) = on_try else {
+            return self.try_again(id, leader);
+        };
+        match self.came_of(id, &on_try) {
+            Came::NotYet => {}
+            Came::Astray => {
+                self.learn(id, &on_try);
+                self.drop_replica(on_try.seat);
+                if let Some(r) = self.replay_mut() {
+                    r.on_try = None;
+                }
+            }
+            Came::Proved => self.race_is_replayed(id, &on_try)?,
+        }
+        Ok(())
+    }
+
+    /// From where the log can be replayed: copies of followers of this leader, the youngest first, and since when they sleep.
+    fn bases(&self, leader: usize) -> Vec<(Instant, &Made)> {
+        let all = self.checkpoints.iter();
+        let all = all.flat_map(|c| [&c.base, &c.pair, &c.older].into_iter().flatten());
+        let follower = |p: &'_ Pair| p.sleepers.iter().position(|s| s.source != leader);
+        let copies = all.filter_map(|p| Some((p.since, &p.sleepers[follower(p)?])));
+        let mut copies: Vec<(Instant, &Made)> = copies.collect();
+        copies.sort_by_key(|(since, _)| std::cmp::Reverse(*since));
+        copies
+    }
+
+    /// The one from which it is replayed at present.
+    fn base(&self, leader: usize) -> Option<Made> {
+        let replay = self.checkpoints.as_ref()?.replay.as_ref()?;
+        self.bases(leader).get(replay.base).map(|b| b.1.clone())
+    }
+
+    fn replay_mut(&mut self) -> Option<&mut Replay> {
+        self.checkpoints.as_mut()?.replay.as_mut()
+    }
+
+    /// Have another copy replay the log; if there have been enough, the replicas vote.
+    fn try_again(&mut self, id: GroupId, leader: usize) -> Result<()> {
+        let Some(r) = self.replay_mut() else {
+            return Ok(());
+        };
+        let waits = r.since.elapsed();
+        let late = match r.of_base {
+            (tries, since) if tries < TRIES && since.elapsed() < SEARCHED => r.search.next(),
+            _ => None,
+        };
+        let Some(late) = late.filter(|l| l.len() <= strict::MOST_LATE) else {
+            // From farther back.
+            r.base += 1;
+            r.of_base = (0, Instant::now());
+            r.search = Search::default();
+            return match self.base(leader) {
+                Some(_) => Ok(()),
+                None => self.vote(id),
+            };
+        };
+        let Some(base) = self.base(leader) else {
+            return self.vote(id);
+        };
+        let Some(seat) = self.free_seat() else {
+            // (A pair that was about to be made is on its way out.)
+            self.end_coming();
+            return if waits > SEATED {
+                self.vote(id)
+            } else {
+                Ok(())
+            };
+        };
+        let made = self.copy_of_sleeper(id, &base, seat);
+        let made = match made {
+            Ok(made) => made,
+            Err(e) => {
+                self.say(&format!("the log cannot be replayed again: {e:#}"));
+                return self.vote(id);
+            }
+        };
+        self.be_strict(made.pid, strict::ONE_AT_A_TIME);
+        self.be_late(made.pid, &late);
+        self.replicas[made.replica].dropped = false;
+        self.enrol(id, &made);
+        self.release(&made.threads);
+        if let Some(r) = self.replay_mut() {
+            r.tries += 1;
+            r.of_base.0 += 1;
+            r.on_try = Some(Try {
+                late,
+                seat: made.replica,
+                pid: made.pid,
+                events: 0,
+                got_on: Instant::now(),
+            });
+        }
+        Ok(())
+    }
+
+    fn copy_of_sleeper(&mut self, id: GroupId, base: &Made, replica: usize) -> Result<Made> {
+        let seat = Seat {
+            replica,
+            sleeps: true,
+        };
+        self.copy_of_halted(id, seat, (base.replica, base.pid), &base.threads)
+    }
+
+    /// No replay has agreed with the leader, or none can be made.
+    pub(super) fn vote(&mut self, id: GroupId) -> Result<()> {
+        self.end_replay();
+        if self.in_dispute() != Some(id) {
+            return Ok(());
+        }
+        let pair = self.checkpoints.as_ref().and_then(|c| c.pair.as_ref());
+        if pair.is_some_and(|p| p.sleepers.len() == super::REPLICAS) {
+            return self.arbitrate(id);
+        }
+        self.end_sleepers();
+        self.judge_reports(id, Duration::MAX);
+        Ok(())
+    }
+
+    /// What a replay that went astray says of where threads do what.
+    fn learn(&mut self, id: GroupId, t: &Try) {
+        let views = self.views(t.pid);
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        let of_try = g.reports.iter().find(|r| r.replica == t.seat);
+        let place = of_try.map(|r| Stretch::new(r.report.slot, r.report.pos));
+        let stamp = place.and_then(|p| g.segment.stamp(p.slot as usize, p.pos));
+        let Some(r) = self.replay_mut() else {
+            return;
+        };
+        let (Some(place), Some(stamp)) = (place, stamp) else {
+            return r.search.is_over();
+        };
+        let others = views.iter().filter(|v| v.slot != place.slot);
+        let others: Vec<Stretch> = others.map(|v| Stretch::new(v.slot, v.pos)).collect();
+        r.search.has_failed(&t.late, stamp, place, &others);
+    }
+
+    fn end_replay(&mut self) {
+        let replay = self.checkpoints.as_mut().and_then(|c| c.replay.take());
+        let Some(r) = replay else {
+            return;
+        };
+        if let Some(t) = r.on_try {
+            self.drop_replica(t.seat);
+        }
+        self.release(&r.held);
+    }
+
+    fn came_of(&mut self, id: GroupId, t: &Try) -> Came {
+        let Some(g) = self.groups.get(&id) else {
+            return Came::Astray;
+        };
+        let differs = g.reports.iter().any(|r| r.replica == t.seat);
+        let crashes = g.crashes.iter().any(|c| c.replica == t.seat);
+        if differs || crashes || g.members[t.seat].pid != Some(t.pid) {
+            return Came::Astray;
+        }
+        if self.has_replayed(id, t.pid) {
+            return Came::Proved;
+        }
+        let views = self.views(t.pid);
+        let events = views.iter().map(|v| v.events).sum();
+        let waits = views.iter().all(|v| v.waiting != wait::NONE);
+        let Some(now) = self.replay_mut().and_then(|r| r.on_try.as_mut()) else {
+            return Came::NotYet;
+        };
+        if now.events != events {
+            now.events = events;
+            now.got_on = Instant::now();
+        }
+        let limit = if waits { STANDS } else { COMPUTES };
+        match now.got_on.elapsed() > limit {
+            true => Came::Astray,
+            false => Came::NotYet,
+        }
+    }
+
+    /// A copy of the follower that differed has replayed all that its leader has published.
+    fn race_is_replayed(&mut self, id: GroupId, t: &Try) -> Result<()> {
+        let Some(r) = self.checkpoints.as_mut().and_then(|c| c.replay.take()) else {
+            return Ok(());
+        };
+        // It stays strict, for a program that races does it again; and what it knows of where threads do what is so in
+        // general.
+        let late: Vec<Stretch> = t.late.iter().filter(|l| l.onwards).copied().collect();
+        self.be_late(t.pid, &late);
+        let took_us = r.since.elapsed().as_micros() as u64;
+        let reports = self.groups.get(&id).map(|g| &g.reports);
+        let first = reports.and_then(|r| r.first()).cloned();
+        if let Some(first) = first {
+            self.tell_race(&first, r.tries, took_us);
+        }
+        self.drop_replica(r.astray);
+        if let Some(c) = &mut self.checkpoints {
+            c.due = c.due.map(|_| Instant::now());
+        }
+        // It is where it should be: never is there a better place to go back to.
+        self.copy_follower(id, (t.seat, t.pid))?;
+        self.release(&r.held);
+        Ok(())
+    }
+
+    /// Nobody is strict any more: who is to lead replays what is left, and waits for nobody.
+    pub(crate) fn relax(&mut self) {
+        if !self.has_stamps() {
+            return;
+        }
+        let living: Vec<Pid> = self
+            .groups
+            .values()
+            .flat_map(|g| g.living().map(|l| l.1))
+            .collect();
+        for pid in living {
+            self.be_strict(pid, strict::NOT);
+        }
+    }
+
+    /// From here on a copy repeats the leader's order in this way.
+    pub(super) fn be_strict(&mut self, pid: Pid, how: u32) {
+        let Ok(m) = self.memory(pid) else {
+            return;
+        };
+        // (What goes wrong with its memory the copy's own end will tell.)
+        let _ = m.write(private_field!(strict), &how.to_le_bytes());
+        for slot in (0..MAX_THREADS).take_while(|_| how != strict::NOT) {
+            let block = block_address(slot);
+            let word = |field| m.word(block + field).unwrap_or(0);
+            if word(block_field!(this)) == 0 {
+                break;
+            }
+            // It may have been admitted to more.
+            let _ = m.set_word(block + block_field!(limit), word(block_field!(pos)));
+        }
+    }
+
+    /// These are late in a copy.
+    fn be_late(&mut self, pid: Pid, late: &[Stretch]) {
+        let Ok(m) = self.memory(pid) else {
+            return;
+        };
+        for (i, l) in late.iter().enumerate() {
+            let at = private_field!(late) + 8 * i as u64;
+            let _ = m.set_word(at, strict::late(l.slot, l.pos, l.onwards));
+        }
+        let count = late.len() as u32;
+        let _ = m.write(private_field!(late_count), &count.to_le_bytes());
+    }
+}
+
+/// Is it the order of what threads do with memory that they share in which a follower differed? Else it may
+/// have been a fault, which its copy from before that does not have either.
+pub(crate) fn is_about_order(reported: &Reported) -> bool {
+    let report = &reported.report;
+    let of_order = |word: u64| {
+        matches!(
+            kind_of(word),
+            kind::LOCK | kind::OUTCOME | kind::ATOMIC | kind::LOAD
+        )
+    };
+    matches!(report.why, why::KIND | why::SITE | why::OUTCOME)
+        && (of_order(report.ours[0]) || of_order(report.theirs[0]))
+}
