@@ -1,5 +1,4 @@
 // build:
-// env: GERYON_LOADS=1
 // delayed
 // Proves: who comes to something that is made once sees by a plain load whether it is there, in a function without any
 // atomic instruction; and what was published with it is there then.

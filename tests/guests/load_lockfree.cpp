@@ -1,5 +1,4 @@
 // build: -std=c++20
-// env: GERYON_LOADS=1
 // varies
 // Proves: what is found by loads alone is repeated: a queue without atomic instructions whose empty polls are counted, a
 // sequence lock's reader, a count that is extended to eight bytes, a bit that is tested.

@@ -1,5 +1,4 @@
 // build: -fopenmp
-// env: GERYON_LOADS=1
 // env: OMP_NUM_THREADS=4
 // Proves: which thread gets which part of a loop, or which task, is decided by plain loads of libgomp's; they are
 // repeated, and so are the results of its futex calls.

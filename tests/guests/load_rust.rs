@@ -1,5 +1,4 @@
 // build:
-// env: GERYON_LOADS=1
 // Proves: the locks, channels and lazily made things of Rust's standard library, whose threads meet in loads, raw futexes
 // and atomic instructions, are repeated.
 use std::fs::File;
