@@ -75,7 +75,7 @@ impl Monitor {
     }
 
     /// Does its agent follow, or did its parent's when it was forked?
-    fn follows(&mut self, pid: Pid) -> bool {
+    pub(super) fn follows(&mut self, pid: Pid) -> bool {
         self.private_half(pid, private_field!(role)) == role::FOLLOWER
     }
 

@@ -1,10 +1,11 @@
 //! Ends: what a thread's or a process's end means to its group and to the run.
 
+use super::rpc::answer;
 use crate::launch::exec_error;
 use crate::options::Outcome;
 use crate::state::{End, Group, GroupId, Monitor, Name, Process};
 use crate::whom::group_of;
-use geryon_tracee::{Pid, kill};
+use geryon_tracee::{Pid, Stopped, kill};
 use std::time::{Duration, Instant};
 
 impl Monitor {
@@ -47,8 +48,15 @@ impl Monitor {
     }
 
     /// A leader's child has ended before it could say who it is: nobody could take over from it, but from
-    /// its parent, which has not logged that it forked it.
+    /// its parent, which has not logged that it forked it. Nobody has one: its parent, which waits for its name, makes another.
     fn on_stillbirth(&mut self, p: &mut Process, end: End) {
+        if let (Some(member), Some(fork), Some(creator)) = (p.parent, p.fork, p.creator)
+            && self.forget_lost_newborn(member, fork)
+            && let Ok(mut regs) = Stopped(creator).regs()
+        {
+            // (If it is gone, its end is heard of next.)
+            answer(Stopped(creator), &mut regs, -i64::from(libc::EAGAIN)).ok();
+        }
         if let Some((id, replica)) = p.parent
             && self.is_creators(id, replica, p)
             && !self.is_wanted(id, p)

@@ -32,7 +32,10 @@ impl Monitor {
         if known || self.is_dropped(replica) || self.ends(id) || self.outcome.is_some() {
             return;
         }
-        if !self.leads(id, replica) {
+        let survivors = self.has_survivors(id);
+        // (Its parent forked as a follower, leads by now, and has yet to tell of the fork: it makes it anew.)
+        let untold = !wanted && !survivors && self.follows(pid);
+        if !self.leads(id, replica) || untold {
             let newborn = Newborn {
                 replica,
                 fork,
@@ -50,7 +53,7 @@ impl Monitor {
             if named(self) {
                 self.miss_newborn(id, fork);
             }
-        } else if wanted || !self.has_survivors(id) {
+        } else if wanted || !survivors {
             // (With nobody else left a child that is killed is a child that is killed.)
             self.end_siblings(id, fork, pid, signal);
         } else {
