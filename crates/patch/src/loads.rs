@@ -23,7 +23,7 @@ use crate::descriptor::{Op, Source};
 use crate::naps::Naps;
 use crate::place::{Place, fixed_word, writes};
 use crate::twice::asks_twice;
-use crate::{SiteKind, spin};
+use crate::{SiteKind, flag, spin};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
@@ -187,6 +187,9 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
     );
     if meets_others && !words.in_c_library {
         out.extend(spin::polled_on_stack(lines));
+    }
+    if !words.in_c_library {
+        out.extend(flag::asked(lines, &mut info));
     }
     let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
     out.extend(compares.filter_map(|at| seed(&lines[..at])));
