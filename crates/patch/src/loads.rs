@@ -187,6 +187,7 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
     );
     if meets_others && !words.in_c_library {
         out.extend(spin::polled_on_stack(lines));
+        out.extend(beside_atomics_on_stack(lines));
     }
     if !words.in_c_library {
         out.extend(flag::asked(lines, &mut info));
@@ -196,6 +197,21 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
     out.sort_unstable();
     out.dedup();
     out
+}
+
+/// Loads of words on the stack on which the function is atomic (a semaphore that lies there until others have come).
+fn beside_atomics_on_stack(lines: &[Instruction]) -> Vec<usize> {
+    let place = |i: &Instruction| {
+        let on_stack = i.memory_base() == Register::RSP && i.memory_index() == Register::None;
+        on_stack.then(|| i.memory_displacement64())
+    };
+    let atomics = lines.iter().filter(|i| is_atomic(i));
+    let places: Vec<u64> = atomics.filter_map(place).collect();
+    let is_one = |at: &usize| {
+        let i = &lines[*at];
+        spin::any_load(i).is_some() && place(i).is_some_and(|p| places.contains(&p))
+    };
+    (0..lines.len()).filter(is_one).collect()
 }
 
 /// Is the word that the first of these instructions loads compared with zero at once? (A byte says whether there are
@@ -348,6 +364,16 @@ mod tests {
         // xor eax, eax before it: a constant.
         let constant = [0x48, 0x8b, 0x53, 8, 0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x31];
         assert_eq!(found(&constant, &Words::default()), []);
+    }
+
+    #[test]
+    fn what_makes_what_a_compare_expects_may_lie_on_the_stack() {
+        // mov eax, [rsp+0x40]; lea edx, [rax-1]; lock cmpxchg [rsp+0x40], edx; mov ecx, [rsp+0x48]; ret
+        let code = [
+            0x8b, 0x44, 0x24, 0x40, 0x8d, 0x50, 0xff, 0xf0, 0x0f, 0xb1, 0x54, 0x24, 0x40, 0x8b,
+            0x4c, 0x24, 0x48, 0xc3,
+        ];
+        assert_eq!(found(&code, &Words::default()), [0]);
     }
 
     #[test]
