@@ -326,10 +326,11 @@ fn atomics_do_what_they_did() {
 #[test]
 fn a_stack_operand_keeps_its_address() {
     let _guard = LOCK.lock();
-    // sub rsp, 24; mov [rsp+8], rdx; lock xadd [rsp+8], rax; mov rbx, [rsp+8]; add rsp, 24; ret
+    // sub rsp, 24; mov [rsp+8], rdx; lock xadd [rsp+8], rax; pop rcx; pop rbx; pop rcx; mov ecx, 0; ret
+    // (A mov from there is a load in order itself, and this is about the atomic.)
     let code = [
         0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x54, 0x24, 0x08, 0xf0, 0x48, 0x0f, 0xc1, 0x44, 0x24,
-        0x08, 0x48, 0x8b, 0x5c, 0x24, 0x08, 0x48, 0x83, 0xc4, 0x18, 0xc3,
+        0x08, 0x59, 0x5b, 0x59, 0xb9, 0, 0, 0, 0, 0xc3,
     ];
     let memory = [0; 8];
     let first = start();
