@@ -38,7 +38,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = VariantsFlag::None, value_name = "LEVEL", env = "GERYON_VARIANTS", hide_env = true)]
     variants: VariantsFlag,
     /// With two replicas: every so many seconds copies of both are put to sleep. When the two differ,
-    /// the copies replay what has happened since and decide who is right, and the run goes on.
+    /// the copies replay what has happened since and decide who is right, and the run goes on. With more and
+    /// --order clocks copies of followers, which tell a race from a fault.
     #[arg(long, value_name = "SECONDS", value_parser = parse_checkpoint)]
     checkpoint: Option<Duration>,
     /// Replicas may be made anew so often within so many seconds (3600 if not said). The next one
@@ -157,15 +158,20 @@ fn parse_checkpoint(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// With more there are no seats left for copies.
+const CHECKPOINT_AT_MOST: u32 = 10;
+
 /// What does not go together with `--checkpoint`.
 fn checkpoint_conflict(args: &Args) -> Option<&'static str> {
     args.checkpoint?;
     if args.replicas == 1 {
         Some("--checkpoint is for two replicas: one has nobody to differ from\n  try: -n 2")
-    } else if args.replicas > 2 {
+    } else if args.replicas > 2 && !matches!(args.order, OrderFlag::Clocks) {
         Some(
-            "--checkpoint is for two replicas: three or more decide by themselves who is right\n  try: -n 2, or no --checkpoint",
+            "--checkpoint is for two replicas, or for more with --order clocks: in serial order three and more decide by themselves who is right\n  try: -n 2, or no --checkpoint",
         )
+    } else if args.replicas > CHECKPOINT_AT_MOST {
+        Some("--checkpoint is for ten replicas at most: copies of them need room\n  try: fewer")
     } else if !matches!(args.on_divergence, None | Some(OnDivergenceFlag::Replace)) {
         Some(
             "--checkpoint is for --on-divergence replace, and what leader, drop and stop say does without it\n  try: one of the two options alone",

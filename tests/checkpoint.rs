@@ -65,7 +65,12 @@ fn play(flags: &[&str], argv: &[&str], gates: &[(&str, Ready)]) -> Run {
     support::no_core_files();
     let dir = TempDir::new();
     let path = dir.path().join("journal");
-    let usual = ["run", "-n", "2", "--checkpoint", EVERY, "--journal"];
+    let replicas: &[&str] = if flags.contains(&"-n") {
+        &[]
+    } else {
+        &["-n", "2"]
+    };
+    let usual = [&["run"], replicas, &["--checkpoint", EVERY, "--journal"]].concat();
     let journal = path.to_string_lossy();
     let words = [&usual[..], &[&*journal], flags, &["--"], argv].concat();
     let mut program = geryon(dir.path(), &words);
@@ -168,27 +173,67 @@ fn with_clocks_too() {
 }
 
 fn a_race_is_replayed() {
+    replay_races(&["-n", "2"]);
+}
+
+/// Followers that have gone astray in the same way outvote nobody.
+fn a_race_is_replayed_where_all_others_stand_against_the_leader() {
+    replay_races(&["-n", "3"]);
+}
+
+fn replay_races(replicas: &[&str]) {
     let guest = built("race_once").to_string_lossy().into_owned();
     let (mut whole, mut replayed) = (0, 0);
     let rounds = 5 * settings::repeat() as usize;
     for _ in 0..rounds {
-        let run = play(&["--order", "clocks"], &[&guest], &[]);
+        let flags = [&["--order", "clocks"], replicas].concat();
+        let run = play(&flags, &[&guest], &[]);
         let text = stdout(&run.outcome);
         let ends = text.ends_with("20 rounds\nGUEST-OK race_once\n");
         assert_eq!(ends, run.outcome.ended == Ended::Exit(0), "{}", run.tell());
-        assert!(
-            ends || run.outcome.ended == Ended::Exit(125),
-            "{}",
-            run.tell()
-        );
+        let is_stopped = run.outcome.ended == Ended::Exit(125);
+        assert!(ends || is_stopped, "{}", run.tell());
+        assert!(!run.journal.has("promoted"), "{}", run.tell());
         whole += usize::from(ends);
         replayed += usize::from(ends && run.journal.has("race-replayed"));
     }
-    // (None came to its end without replays.)
+    // (Of two replicas none came to its end without replays.)
     assert!(
         replayed > 0 && whole > rounds / 2,
         "{whole} of {rounds}, {replayed} with a race"
     );
+}
+
+/// Without checkpoints nobody can tell whether it is the leader that is wrong.
+fn where_it_may_be_a_race_no_leader_is_outvoted() {
+    let guest = built("race_once").to_string_lossy().into_owned();
+    let mut stopped = 0;
+    for _ in 0..5 * settings::repeat() {
+        let words = ["-n", "3", "--order", "clocks", "--", &guest];
+        let outcome = outcome(&words);
+        let told = stderr(&outcome);
+        assert!(!told.contains("(the leader) of 3 is outvoted"), "{told}");
+        if outcome.ended != Ended::Exit(0) {
+            says(&outcome, 125, &["may be a race", "--checkpoint"]);
+            stopped += 1;
+        }
+    }
+    assert!(stopped > 0, "nothing was in doubt");
+}
+
+/// A leader that has indeed gone wrong, in the order of operations, too.
+fn a_leader_that_no_replay_agrees_with_is_outvoted() {
+    let _load = Load::from_settings();
+    for kind in ["argument", "content", "order", "extra"] {
+        for replica in 0..2 {
+            let sabotage = format!("{replica}:{kind}:2");
+            let flags = ["-n", "3", "--order", "clocks", "--sabotage", &sabotage];
+            let run = run(&flags, |_| true);
+            assert!(run.is_right(), "{}", run.tell());
+            let mut seen = run.journal.told("fault-seen");
+            assert!(seen.any(|l| l["replica"] == replica), "{}", run.tell());
+        }
+    }
 }
 
 fn who_stands_still_after_a_checkpoint_is_found() {
@@ -355,10 +400,20 @@ fn a_program_that_forks_is_told_and_runs() {
 }
 
 fn what_makes_no_sense_is_refused() {
-    let refused: [(&[&str], &str); 8] = [
+    let refused: [(&[&str], &str); 9] = [
         (&["-n", "1", "--checkpoint", "1"], "-n 2"),
-        (&["-n", "3", "--checkpoint", "1"], "decide by themselves"),
-        (&["--checkpoint", "1"], "decide by themselves"),
+        (
+            &["-n", "3", "--order", "serial", "--checkpoint", "1"],
+            "decide by themselves",
+        ),
+        (
+            &["--order", "auto", "--checkpoint", "1"],
+            "decide by themselves",
+        ),
+        (
+            &["-n", "11", "--order", "clocks", "--checkpoint", "1"],
+            "ten replicas at most",
+        ),
         (&["-n", "2", "--checkpoint", "0"], "SECONDS"),
         (&["-n", "2", "--checkpoint=-1"], "SECONDS"),
         (&["-n", "2", "--checkpoint", "soon"], "SECONDS"),
@@ -379,6 +434,9 @@ crate::command::in_both_orders! {
     who_differs_after_a_checkpoint_is_found_and_replaced,
     with_clocks_too,
     a_race_is_replayed,
+    a_race_is_replayed_where_all_others_stand_against_the_leader,
+    where_it_may_be_a_race_no_leader_is_outvoted,
+    a_leader_that_no_replay_agrees_with_is_outvoted,
     who_stands_still_after_a_checkpoint_is_found,
     a_crash_needs_no_arbitration,
     a_fault_from_before_the_checkpoint_stops_the_run,

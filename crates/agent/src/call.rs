@@ -263,8 +263,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     if closes(nr) && private().file_maps.get() != 0 && private().replicas > 1 {
         // Only here, where it is certain that this replica makes the call: its thread may have come
         // to it as a follower's.
-        crate::memory::outdate_sleepers();
-        crate::memory::await_file_maps();
+        crate::memory::let_files_be_mapped();
     }
     let mut first = true;
     let shown = args;

@@ -321,9 +321,18 @@ pub fn await_file_maps() {
     announce_end();
 }
 
+/// Leader: before a descriptor goes away, neither a follower nor one that sleeps has still to map it. (Twice: a follower that was
+/// waited for may have been copied meanwhile, before it had.)
+pub fn let_files_be_mapped() {
+    for _ in 0..2 {
+        outdate_sleepers();
+        await_file_maps();
+    }
+}
+
 /// Leader: before a descriptor goes away that a sleeping replica would have to map when it wakes up:
 /// there have to be younger ones.
-pub fn outdate_sleepers() {
+fn outdate_sleepers() {
     let mask = crate::log::sleepers(block());
     let issued = private().file_maps.get();
     let late = |i: &usize| {

@@ -10,6 +10,7 @@
 //! accomplice. Against one accomplice on each side no majority comes about.
 
 mod arbitration;
+mod doubt;
 mod search;
 mod strict;
 
@@ -20,6 +21,8 @@ use crate::watch::View;
 use anyhow::Result;
 use arbitration::{Accused, Arbitration};
 pub(crate) use arbitration::{Testimony, VOTERS};
+pub(crate) use doubt::Charge;
+use doubt::Doubt;
 use geryon_abi::layout::{MAX_THREADS, outdated, wait};
 use geryon_tracee::{Pid, kill};
 use std::sync::atomic::Ordering;
@@ -32,6 +35,9 @@ pub const REPLICAS: usize = 2;
 /// Seats: for the two, for a pair that sleeps, for two copies of the follower that do, for a pair that is being made or
 /// that is on its way out, and for a copy that replays the log again.
 pub const SEATS: usize = 5 * REPLICAS;
+/// With more replicas: for two copies of a follower that sleep, two that are on their way out, one that is being made in the place
+/// of another replica, and one that replays.
+const MORE_SEATS: usize = 6;
 /// After so long without a pair that is due, the user is told.
 const OVERDUE: Duration = Duration::from_secs(10);
 /// Between two attempts, at first and at most.
@@ -63,6 +69,10 @@ pub struct Checkpoints {
     arbitration: Option<Arbitration>,
     /// A follower that differs is replayed again.
     replay: Option<Replay>,
+    /// A leader that more than two replicas stand against.
+    doubt: Option<Doubt>,
+    /// A replay has shown that the program races.
+    has_raced: bool,
 }
 
 /// Sleepers of one group.
@@ -96,6 +106,8 @@ impl Checkpoints {
             accused: None,
             arbitration: None,
             replay: None,
+            doubt: None,
+            has_raced: false,
         }
     }
 }
@@ -108,7 +120,7 @@ pub fn seats(replicas: usize, checkpoints: bool) -> Vec<Replica> {
             dropped: true,
             ..Replica::default()
         };
-        seats.resize(SEATS, free);
+        seats.resize(SEATS.max(replicas + MORE_SEATS), free);
     }
     seats
 }
@@ -156,7 +168,10 @@ impl Monitor {
         if c.arbitration.is_some() || c.replay.is_some() {
             return Some(AGAIN);
         }
-        let left = c.due?.saturating_duration_since(Instant::now());
+        let left = match self.has_pairs() {
+            true => c.due?.saturating_duration_since(Instant::now()),
+            false => Duration::MAX,
+        };
         let pause = c
             .tried
             .map_or(Duration::ZERO, |(t, wait)| wait.saturating_sub(t.elapsed()));
@@ -168,7 +183,7 @@ impl Monitor {
 
     /// Make the sleepers of the next pair if they are due.
     fn make_pair(&mut self) -> Result<()> {
-        let Some(c) = &self.checkpoints else {
+        let Some(c) = self.checkpoints.as_ref().filter(|_| self.has_pairs()) else {
             return Ok(());
         };
         let now = Instant::now();
@@ -228,6 +243,11 @@ impl Monitor {
         }
     }
 
+    /// Two replicas cannot tell who is right: copies of both are asked.
+    fn has_pairs(&self) -> bool {
+        self.options.replicas as usize == REPLICAS
+    }
+
     /// Whom to copy: the group of the program's only process, its leader and its follower.
     fn sources(&self) -> Option<(GroupId, Vec<(usize, Pid)>)> {
         let mut groups = self.groups.iter();
@@ -238,7 +258,7 @@ impl Monitor {
         }
         let mut sources = vec![(g.leader, g.leader_pid()?)];
         sources.extend(g.followers());
-        (sources.len() == REPLICAS).then_some((*id, sources))
+        (sources.len() >= REPLICAS).then_some((*id, sources))
     }
 
     /// A seat that nobody sits in, or did until a moment ago.

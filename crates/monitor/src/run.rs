@@ -181,7 +181,8 @@ impl Monitor {
             if self.has_takeovers() {
                 self.take_over();
             }
-            if self.recovers() {
+            // (One that only shows whether the log can be replayed is nobody's source.)
+            if self.recovers() && !self.replays_again() {
                 unless_gone(self.recover())?;
             }
             self.bury_held();

@@ -121,6 +121,7 @@ impl Monitor {
     pub(crate) fn depose(&mut self, replica: usize) {
         // They may stand behind what is cut off.
         self.end_sleepers();
+        self.end_replay_of_several();
         self.relax();
         self.let_guests_leave(replica);
         if self.is_dropped(replica) || self.ends_for_shared_files() {

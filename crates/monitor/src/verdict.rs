@@ -7,7 +7,7 @@ mod remedy;
 use remedy::Blame;
 
 use crate::block_field;
-use crate::checkpoint::{REPLICAS, VOTERS, is_about_order};
+use crate::checkpoint::{Charge, REPLICAS, VOTERS, is_about_order};
 use crate::cores::CoreSet;
 use crate::journal::Event;
 use crate::options::OnDivergence;
@@ -137,22 +137,43 @@ impl Monitor {
         let Some(blame) = ballot.blame(first.replica, leader, expired) else {
             return;
         };
+        let has_logged_nonsense = self.replicas.len() >= NAMING && self.has_logged_nonsense(id);
         let blame = match blame {
             // They have come upon it at different places, or one of them was taken for wrong before.
-            Blame::Unnamed if self.replicas.len() >= NAMING && self.has_logged_nonsense(id) => {
-                Blame::Leader(leader)
-            }
+            Blame::Unnamed if has_logged_nonsense => Blame::Leader(leader),
             blame => blame,
         };
+        let charge = match blame {
+            Blame::Follower(_) => Charge::Proven,
+            _ if has_logged_nonsense => Charge::Proven,
+            _ => self.charge_against_leader(id, is_about_order(&first)),
+        };
+        if charge == Charge::Later {
+            return;
+        }
         if blame == Blame::Unnamed && self.is_arbitrable(id) {
             return;
         }
+        let blame = match blame {
+            Blame::Leader(_) if charge == Charge::Doubtful => Blame::Unnamed,
+            blame => blame,
+        };
         let blame = match blame {
             // Who is left may be the accomplices of who is wrong.
             _ if arbitrated && total < VOTERS => Blame::Unnamed,
             blame => blame,
         };
         let left = if arbitrated { REPLICAS } else { total - 1 };
+        let differ = match charge {
+            Charge::Doubtful => {
+                format!("of {total} replicas the leader stands alone, which may be a race")
+            }
+            _ => format!("{total} replicas differ, and {NOBODY}"),
+        };
+        let advice = match charge {
+            Charge::Doubtful => self.advice_on_race(),
+            _ => self.advice(arbitrated),
+        };
         let (verdict, consequence) = match blame {
             Blame::Follower(r) => (
                 format!("replica {} of {total} is outvoted", r + 1),
@@ -165,16 +186,12 @@ impl Monitor {
                 format!("replica {} (the leader) of {total} is outvoted", r + 1),
                 "another one takes over".to_owned(),
             ),
-            Blame::Unnamed if self.options.on_divergence == OnDivergence::Leader => (
-                format!("{total} replicas differ, and {NOBODY}"),
-                String::new(),
-            ),
+            Blame::Unnamed if self.options.on_divergence == OnDivergence::Leader => {
+                (differ, String::new())
+            }
             Blame::Unnamed => (
-                format!("{total} replicas differ, and {NOBODY}"),
-                format!(
-                    "stopped before the unconfirmed output left; {}",
-                    self.advice(arbitrated)
-                ),
+                differ,
+                format!("stopped before the unconfirmed output left; {advice}"),
             ),
         };
         let outvoted = match blame {
@@ -247,10 +264,23 @@ impl Monitor {
     fn advice(&self, arbitrated: bool) -> &'static str {
         if arbitrated {
             "the fault is older than the last checkpoint, or the program does not repeat itself: try again, or run with -n 3"
+        } else if self.options.replicas as usize >= NAMING && self.is_serial() {
+            "try again, or with --on-divergence leader to go on all the same"
+        } else if self.options.replicas as usize >= NAMING {
+            self.advice_on_race()
         } else if self.checkpoints.is_some() {
             "there was no checkpoint at that moment: try a shorter --checkpoint, or run with -n 3"
         } else {
             "run with -n 3 to name the faulty replica, with --checkpoint to have two named, too, or with --on-divergence leader to go on all the same"
+        }
+    }
+
+    /// What to try where the leader may be right, alone against all.
+    pub(crate) fn advice_on_race(&self) -> &'static str {
+        if self.checkpoints.is_some() {
+            "the log could not be replayed: try a shorter --checkpoint, or --order serial, which repeats races"
+        } else {
+            "with --checkpoint the log is replayed to find out whether it is, and --order serial repeats races"
         }
     }
 

@@ -369,7 +369,11 @@ impl Monitor {
     /// What the leader has logged brings all others to a stand: it is wrong, and what stands there is
     /// cut off.
     fn leader_misled(&mut self, id: GroupId, leader: usize, what: &str) {
-        self.stuck(id, leader, what);
+        if what == MISLED {
+            self.charged_with_order(id, leader, what);
+        } else {
+            self.stuck(id, leader, what);
+        }
         if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut()) {
             t.distrust();
         }

@@ -72,8 +72,12 @@ impl Monitor {
             .next()?
             .group;
         let g = self.groups.get(&id)?;
+        let is_open = g.takeover.is_none() && !g.ending;
+        if !self.has_pairs() {
+            return self.doubted().filter(|d| *d == id && is_open);
+        }
         let accused = c.accused.as_ref().is_some_and(|a| a.group == id);
-        let differ = (accused || !g.reports.is_empty()) && g.takeover.is_none() && !g.ending;
+        let differ = (accused || !g.reports.is_empty()) && is_open;
         (differ && g.voters() == REPLICAS).then_some(id)
     }
 

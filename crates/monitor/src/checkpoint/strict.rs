@@ -7,6 +7,7 @@
 //!
 //! A copy of the leader would prove nothing: it may have inherited a fault.
 
+use super::doubt::{Astray, Findings};
 use super::search::{Search, Stretch};
 use super::{AGAIN, AGAIN_AT_MOST, Pair};
 use crate::journal::Event;
@@ -45,6 +46,7 @@ pub struct Replay {
     /// Which of the sleepers that is.
     base: usize,
     search: Search,
+    findings: Findings,
     /// The one that replays, and what it has done when it was last seen to get on.
     on_try: Option<Try>,
 }
@@ -88,8 +90,17 @@ impl Monitor {
             return Ok(());
         }
         let wait = c.base_due.map_or(AGAIN, |(_, wait)| wait);
+        // (Of two followers not the same again: one may have gone astray, and not know it.)
+        let last = c
+            .base
+            .as_ref()
+            .and_then(|p| p.sleepers.first())
+            .map(|s| s.source);
         let made = match self.sources() {
-            Some((id, sources)) => self.copy_follower(id, sources[1])?,
+            Some((id, sources)) => {
+                let others = sources[1..].iter().find(|s| Some(s.0) != last);
+                self.copy_follower(id, *others.unwrap_or(&sources[1]))?
+            }
             None => false,
         };
         if !made && let Some(c) = &mut self.checkpoints {
@@ -139,6 +150,13 @@ impl Monitor {
         replay.is_some_and(|r| r.group == id)
     }
 
+    /// Is any log?
+    pub(crate) fn replays_again(&self) -> bool {
+        self.checkpoints
+            .as_ref()
+            .is_some_and(|c| c.replay.is_some())
+    }
+
     /// Does this one only show whether the log can be replayed? That it is lost says that it has gone astray.
     pub(crate) fn is_on_try(&self, replica: usize) -> bool {
         let replay = self.checkpoints.as_ref().and_then(|c| c.replay.as_ref());
@@ -151,11 +169,16 @@ impl Monitor {
         let (Some(c), Some(g)) = (&self.checkpoints, self.groups.get(&id)) else {
             return Ok(false);
         };
-        let (Some(report), Some(leader_pid)) = (g.reports.first(), g.leader_pid()) else {
+        let leader = g.leader;
+        let differs = g.reports.iter().map(|r| r.replica);
+        let crashes = g.crashes.iter().map(|c| c.replica);
+        let stands = g.followers().map(|f| f.0);
+        let astray = differs.chain(crashes).chain(stands).find(|r| *r != leader);
+        let (Some(astray), Some(leader_pid)) = (astray, g.leader_pid()) else {
             return Ok(false);
         };
-        let (leader, astray) = (g.leader, report.replica);
-        if !self.runs_in_parallel() || astray == leader || c.accused.is_some() {
+        let leads = g.reports.iter().any(|r| r.replica == leader);
+        if !self.runs_in_parallel() || leads || c.accused.is_some() {
             return Ok(false);
         }
         let Some(age) = self.bases(leader).first().map(|b| b.0.elapsed()) else {
@@ -169,6 +192,7 @@ impl Monitor {
         self.journal.tell(&Event::Rollback {
             age_ms: age.as_millis() as u64,
         });
+        let said = self.astray(id, astray);
         if let Some(c) = &mut self.checkpoints {
             c.replay = Some(Replay {
                 group: id,
@@ -180,6 +204,7 @@ impl Monitor {
                 of_base: (0, Instant::now()),
                 base: 0,
                 search: Search::default(),
+                findings: Findings::new(said),
                 on_try: None,
             });
         }
@@ -214,7 +239,11 @@ impl Monitor {
         match self.came_of(id, &on_try) {
             Came::NotYet => {}
             Came::Astray => {
+                let astray = self.astray(id, on_try.seat);
                 self.learn(id, &on_try);
+                if let Some(r) = self.replay_mut() {
+                    r.findings.add(&astray);
+                }
                 self.drop_replica(on_try.seat);
                 if let Some(r) = self.replay_mut() {
                     r.on_try = None;
@@ -315,9 +344,12 @@ impl Monitor {
 
     /// No replay has agreed with the leader, or none can be made.
     pub(super) fn vote(&mut self, id: GroupId) -> Result<()> {
-        self.end_replay();
+        let findings = self.end_replay();
         if self.in_dispute() != Some(id) {
             return Ok(());
+        }
+        if !self.has_pairs() {
+            return self.judge_doubted(id, &findings);
         }
         let pair = self.checkpoints.as_ref().and_then(|c| c.pair.as_ref());
         if pair.is_some_and(|p| p.sleepers.len() == super::REPLICAS) {
@@ -348,15 +380,23 @@ impl Monitor {
         r.search.has_failed(&t.late, stamp, place, &others);
     }
 
-    fn end_replay(&mut self) {
+    pub(super) fn end_replay(&mut self) -> Findings {
         let replay = self.checkpoints.as_mut().and_then(|c| c.replay.take());
         let Some(r) = replay else {
-            return;
+            return Findings::new(Astray::Lost);
         };
         if let Some(t) = r.on_try {
             self.drop_replica(t.seat);
         }
         self.release(&r.held);
+        r.findings
+    }
+
+    /// Is there anything from where the log of this leader could be replayed?
+    pub(super) fn has_base(&self, id: GroupId, leader: usize) -> bool {
+        let all = self.checkpoints.iter().flat_map(|c| [&c.base, &c.older]);
+        let is_of = |p: &Pair| p.group == id && p.sleepers.iter().any(|s| s.source != leader);
+        all.flatten().any(is_of)
     }
 
     fn came_of(&mut self, id: GroupId, t: &Try) -> Came {
@@ -402,8 +442,17 @@ impl Monitor {
         let first = reports.and_then(|r| r.first()).cloned();
         if let Some(first) = first {
             self.tell_race(&first, r.tries, took_us);
+            if let Some(c) = &mut self.checkpoints {
+                c.has_raced |= is_about_order(&first);
+            }
         }
+        let others = self.others_astray(id, &r, t.seat);
         self.drop_replica(r.astray);
+        for replica in others {
+            self.drop_replica(replica);
+            self.lose(replica);
+        }
+        self.set_doubt(None);
         if let Some(c) = &mut self.checkpoints {
             c.due = c.due.map(|_| Instant::now());
         }
@@ -411,6 +460,22 @@ impl Monitor {
         self.copy_follower(id, (t.seat, t.pid))?;
         self.release(&r.held);
         Ok(())
+    }
+
+    /// Where there are more than two: who else stood against the leader, or stands where it led. They are made anew.
+    fn others_astray(&self, id: GroupId, r: &Replay, proof: usize) -> Vec<usize> {
+        let Some(g) = self.groups.get(&id).filter(|_| !self.has_pairs()) else {
+            return Vec::new();
+        };
+        let reports = g.reports.iter().map(|r| r.replica);
+        let mut astray: Vec<usize> = reports.chain(g.crashes.iter().map(|c| c.replica)).collect();
+        if astray.is_empty() {
+            astray = g.followers().map(|f| f.0).collect();
+        }
+        astray.sort_unstable();
+        astray.dedup();
+        astray.retain(|a| ![r.leader, r.astray, proof].contains(a));
+        astray
     }
 
     /// Nobody is strict any more: who is to lead replays what is left, and waits for nobody.

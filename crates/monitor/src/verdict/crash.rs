@@ -4,6 +4,7 @@
 use super::NAMING;
 use super::loss::Loss;
 use crate::block_field;
+use crate::checkpoint::Charge;
 use crate::journal::Event;
 use crate::report::words::signal_name;
 use crate::state::{Crash, GroupId, Monitor};
@@ -166,9 +167,20 @@ impl Monitor {
             Decision::Crashed => self.crashed_alone(id, &first),
             Decision::Others => {
                 if let Some((other, _)) = others.first() {
+                    let charge = match self.leads(id, *other) {
+                        true => self.charge_against_leader(id, true),
+                        false => Charge::Proven,
+                    };
+                    if charge == Charge::Later {
+                        return Ok(());
+                    }
                     let signal = signal_name(first.signal);
                     let place = self.place(first.tid, first.pc);
                     let what = format!("did not get {signal} at {place} where the others did");
+                    if charge == Charge::Doubtful {
+                        self.stop_in_doubt(*other, &what);
+                        return Ok(());
+                    }
                     eprint!("{}", self.whose_address(id, first.replica, first.address));
                     self.broken(id, *other, &what);
                 }

@@ -1,7 +1,7 @@
 //! Verdicts on a replica that is gone or must go: it died, it hangs, it ended unlike the others.
 
 use super::{Blame, NAMING};
-use crate::checkpoint::{REPLICAS, Testimony};
+use crate::checkpoint::{Charge, REPLICAS, Testimony};
 use crate::cores::CoreSet;
 use crate::journal::Event;
 use crate::options::OnDivergence;
@@ -81,6 +81,15 @@ impl Monitor {
             cores: self.cores_of(replica),
             own_fault: true,
         });
+    }
+
+    /// The order that the leader has logged brings all others to a stand.
+    pub(crate) fn charged_with_order(&mut self, id: GroupId, leader: usize, what: &str) {
+        match self.charge_against_leader(id, true) {
+            Charge::Proven => self.stuck(id, leader, what),
+            Charge::Later => {}
+            Charge::Doubtful => self.stop_in_doubt(leader, what),
+        }
     }
 
     /// The replicas disagree about the end itself.
@@ -166,6 +175,7 @@ impl Monitor {
             ..Written::default()
         });
         let arbitrated = self.testimony(loss.group, replica) == Testimony::Guilty;
+        self.end_replay_of_several();
         if self.is_arbitrating(loss.group) && !arbitrated {
             return self.give_up(
                 "stopped: it could not be found out who is right, for one who was asked was lost",

@@ -70,6 +70,18 @@ impl Monitor {
         self.stop(why);
     }
 
+    /// All others stand against the leader, in what may be a race.
+    pub(crate) fn stop_in_doubt(&mut self, leader: usize, what: &str) {
+        eprintln!(
+            "geryon: divergence: replica {} (the leader) {what}",
+            leader + 1
+        );
+        let advice = self.advice_on_race();
+        self.give_up(&format!(
+            "stopped before the unconfirmed output left: it may be a race; {advice}"
+        ));
+    }
+
     /// The run is over, before any unconfirmed output.
     pub(super) fn stop(&mut self, why: &str) {
         self.journal.tell(&Event::Stopped { why: why.into() });
