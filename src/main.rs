@@ -46,8 +46,8 @@ enum Command {
     Ps(ps::Args),
     /// Show runs as they go on: what their threads do, how much they log, how far followers are behind.
     Top(ps::top::Args),
-    /// Print what `ps` and `top` show in the text format of Prometheus, for its node exporter to collect.
-    Metrics,
+    /// Print what `ps` and `top` show in the text format of Prometheus, or serve it.
+    Metrics(ps::metrics::Args),
     /// Tell what would be rewritten in programs and libraries: system calls, atomic instructions, places that wait.
     Scan(scan::Args),
     /// Tell whether this machine allows what Geryon needs.
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         }
         Command::Ps(args) => ps::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Top(args) => ps::top::main(&args).map(|()| ExitCode::SUCCESS),
-        Command::Metrics => ps::metrics::main().map(|()| ExitCode::SUCCESS),
+        Command::Metrics(args) => ps::metrics::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Scan(args) => scan::main(&args),
         Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),
         Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),

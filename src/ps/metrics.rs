@@ -1,16 +1,29 @@
 //! `geryon metrics`: what `geryon ps` sees, in the text format of Prometheus.
 
+mod serve;
+
 use super::seen::{Process, Run, runs};
 use super::{behind, groups, order};
 use anyhow::Result;
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 
-/// Prints them.
+/// `geryon metrics`
+#[derive(clap::Args)]
+pub struct Args {
+    /// Serve them at http://ADDRESS/metrics until the end: HOST:PORT, or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<serve::Address>,
+}
+
+/// Prints them, or serves them for ever.
 ///
 /// # Errors
-/// When /proc cannot be read, or the output cannot be written.
-pub fn main() -> Result<()> {
+/// When /proc cannot be read, the output cannot be written, or nobody can listen at the address.
+pub fn main(args: &Args) -> Result<()> {
+    if let Some(address) = &args.listen {
+        return serve::serve(address, || Ok(text(&runs()?)));
+    }
     let text = text(&runs()?);
     Ok(io::stdout().lock().write_all(text.as_bytes())?)
 }

@@ -11,6 +11,7 @@ mod ends;
 #[allow(dead_code)] // these tests know how the guest is run
 #[path = "../support/guest.rs"]
 mod guest;
+mod metrics;
 mod pages;
 mod programs;
 mod ps;
