@@ -7,6 +7,7 @@ mod begun;
 mod bounds;
 #[path = "../support/command.rs"]
 mod command;
+mod ctl;
 mod ends;
 #[allow(dead_code)] // these tests know how the guest is run
 #[path = "../support/guest.rs"]

@@ -73,6 +73,8 @@ pub struct Checkpoints {
     doubt: Option<Doubt>,
     /// A replay has shown that the program races.
     has_raced: bool,
+    /// None are made at present.
+    paused: bool,
 }
 
 /// Sleepers of one group.
@@ -108,6 +110,7 @@ impl Checkpoints {
             replay: None,
             doubt: None,
             has_raced: false,
+            paused: false,
         }
     }
 }
@@ -155,7 +158,8 @@ impl Monitor {
                 false => self.vote(id),
             };
         }
-        if self.recovers() || self.has_takeovers() || self.has_open_verdicts() {
+        let paused = self.checkpoints.as_ref().is_some_and(|c| c.paused);
+        if paused || self.recovers() || self.has_takeovers() || self.has_open_verdicts() {
             return Ok(());
         }
         self.make_base()?;
@@ -167,6 +171,9 @@ impl Monitor {
         let c = self.checkpoints.as_ref()?;
         if c.arbitration.is_some() || c.replay.is_some() {
             return Some(AGAIN);
+        }
+        if c.paused {
+            return None;
         }
         let left = match self.has_pairs() {
             true => c.due?.saturating_duration_since(Instant::now()),
@@ -414,6 +421,26 @@ impl Monitor {
         self.say(&format!(
             "no checkpoints from now on: {why}; replicas that differ are stopped"
         ));
+    }
+
+    /// Make none from now on, or do so again.
+    ///
+    /// # Errors
+    /// Why that cannot be.
+    pub(crate) fn pause_checkpoints(
+        &mut self,
+        paused: bool,
+    ) -> std::result::Result<String, String> {
+        let Some(c) = &mut self.checkpoints else {
+            return Err("the run makes no checkpoints (--checkpoint)".into());
+        };
+        c.paused = paused;
+        if paused {
+            self.end_sleepers();
+            Ok("no checkpoints are made; replicas that differ are stopped".into())
+        } else {
+            Ok("checkpoints are made".into())
+        }
     }
 
     /// Nobody sleeps any more. A new pair is due at once.

@@ -69,6 +69,11 @@ pub enum Event {
         /// Who is taken out.
         against: Vec<usize>,
     },
+    /// `geryon ctl` has asked for something, and it is done.
+    Asked {
+        /// For what.
+        what: String,
+    },
     /// A replica was taken out.
     Dropped {
         /// Which.

@@ -1,6 +1,7 @@
 //! The monitor: the one process outside the replicas. It launches them, rewrites their code,
 //! takes their signals, judges their differences and sees them off. Never on the fast path.
 
+mod ask;
 mod block;
 mod budget;
 mod checkpoint;
@@ -18,6 +19,7 @@ mod layout;
 mod limits;
 mod maps;
 mod meeting;
+mod obey;
 mod objects;
 mod options;
 mod plans;
@@ -36,6 +38,7 @@ mod verdict;
 mod watch;
 mod whom;
 
+pub use ask::{Command, ask};
 pub use inject::Watched;
 pub use journal::{Totals, totals_of};
 pub use options::{

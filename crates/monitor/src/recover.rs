@@ -82,7 +82,7 @@ impl Monitor {
     }
 
     /// It will not be made anew.
-    fn tell_given_up(&mut self, replica: usize, why: String) {
+    pub(crate) fn tell_given_up(&mut self, replica: usize, why: String) {
         self.replicas[replica].given_up = true;
         let cores = self.replicas[replica].ran_on.clone();
         self.journal.tell(&Event::GivenUp {
@@ -157,6 +157,7 @@ impl Monitor {
 
     fn replaced(&mut self, w: &Wanted, source: usize) {
         self.replicas[w.replica].dropped = false;
+        self.replicas[w.replica].asked_out = false;
         self.replicas[w.replica].replaced += 1;
         self.budget.spend(Instant::now());
         let root = self.membership(self.root).map(|(id, _)| &self.groups[&id]);

@@ -13,6 +13,7 @@ mod tsc;
 
 pub use newborn::Newborn;
 
+use crate::ask::Desk;
 use crate::budget::Budget;
 use crate::checkpoint::{self, Checkpoints};
 use crate::cores::Cores;
@@ -96,6 +97,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         post: Default::default(),
         jobs: Default::default(),
         deposed: HashSet::new(),
+        desk: Desk::open(),
         pause: Duration::ZERO,
         wanted: Vec::new(),
         dead: Vec::new(),
@@ -194,6 +196,7 @@ impl Monitor {
             }
             if watched.elapsed() >= Duration::from_millis(WATCH_MS) {
                 watched = Instant::now();
+                self.hear();
                 self.tell_outlived();
                 self.keep_stand_ins();
                 unless_gone(self.watch())?;

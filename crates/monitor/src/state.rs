@@ -8,6 +8,7 @@ mod process;
 pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported};
 pub use process::{End, Process, Thread};
 
+use crate::ask::Desk;
 use crate::budget::Budget;
 use crate::checkpoint::Checkpoints;
 use crate::cores::{CoreSet, Cores};
@@ -84,6 +85,8 @@ pub struct Monitor {
     pub(crate) jobs: Jobs,
     /// Processes that were killed because their replica had lost a leader.
     pub deposed: HashSet<Pid>,
+    /// Where the run can be asked for something.
+    pub desk: Desk,
     /// Checkpoints, if they were asked for.
     pub checkpoints: Option<Checkpoints>,
     /// How long the source of the last copy stood still.
@@ -134,6 +137,8 @@ pub struct Replica {
     pub flees: CoreSet,
     /// It may not run on all cores that the run may use.
     pub confined: bool,
+    /// Somebody has asked for its end.
+    pub asked_out: bool,
 }
 
 impl Monitor {

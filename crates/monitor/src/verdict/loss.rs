@@ -140,12 +140,15 @@ impl Monitor {
             return;
         }
         let total = self.replicas.iter().filter(|r| !r.dropped).count();
-        eprint!("{}", loss.text);
-        self.journal.tell(&Event::FaultSeen {
-            replica: Some(replica),
-            cores: loss.cores.clone(),
-            why: loss.cause.clone(),
-        });
+        let asked_out = self.replicas[replica].asked_out && !loss.own_fault;
+        if !asked_out {
+            eprint!("{}", loss.text);
+            self.journal.tell(&Event::FaultSeen {
+                replica: Some(replica),
+                cores: loss.cores.clone(),
+                why: loss.cause.clone(),
+            });
+        }
         self.replicas[replica].ran_on.clone_from(&loss.cores);
         if leads && self.ends_as_agreed(loss.group) {
             return;
@@ -153,27 +156,29 @@ impl Monitor {
         if loss.own_fault {
             self.failed_on(replica, &loss.cores);
         }
-        self.write_report(&Written {
-            verdict: if total >= NAMING {
-                "outvoted"
-            } else {
-                "no majority"
-            }
-            .into(),
-            cause: loss.cause,
-            outvoted: if total >= NAMING {
-                vec![replica]
-            } else {
-                Vec::new()
-            },
-            replicas: vec![Side {
-                replica,
-                backtrace: loss.backtrace,
-                ..Side::default()
-            }],
-            message: loss.text,
-            ..Written::default()
-        });
+        if !asked_out {
+            self.write_report(&Written {
+                verdict: if total >= NAMING {
+                    "outvoted"
+                } else {
+                    "no majority"
+                }
+                .into(),
+                cause: loss.cause,
+                outvoted: if total >= NAMING {
+                    vec![replica]
+                } else {
+                    Vec::new()
+                },
+                replicas: vec![Side {
+                    replica,
+                    backtrace: loss.backtrace,
+                    ..Side::default()
+                }],
+                message: loss.text,
+                ..Written::default()
+            });
+        }
         let arbitrated = self.testimony(loss.group, replica) == Testimony::Guilty;
         self.end_replay_of_several();
         if self.is_arbitrating(loss.group) && !arbitrated {
@@ -195,7 +200,11 @@ impl Monitor {
                 format!("replica {} led; another one takes over", replica + 1),
             )
         } else if !leads && is_named {
-            let how = if total < NAMING { "lost" } else { "outvoted" };
+            let how = match asked_out {
+                true => "taken out",
+                false if total < NAMING => "lost",
+                false => "outvoted",
+            };
             let left = match total {
                 _ if arbitrated => format!("{REPLICAS} replicas"),
                 2 => "1 replica".to_owned(),
