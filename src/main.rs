@@ -49,6 +49,8 @@ enum Command {
     Top(ps::top::Args),
     /// Print what `ps` and `top` show in the text format of Prometheus, or serve it.
     Metrics(ps::metrics::Args),
+    /// Write what the threads of a run do in a window of time, as a trace for Perfetto or Chrome.
+    Trace(ps::trace::Args),
     /// Ask a run for something while it goes on: replace a replica, go on without one, bring it back.
     Ctl(ctl::Args),
     /// Tell what would be rewritten in programs and libraries: system calls, atomic instructions, places that wait.
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         Command::Ps(args) => ps::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Top(args) => ps::top::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Metrics(args) => ps::metrics::main(&args).map(|()| ExitCode::SUCCESS),
+        Command::Trace(args) => ps::trace::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Ctl(args) => ctl::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Scan(args) => scan::main(&args),
         Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),

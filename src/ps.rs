@@ -4,6 +4,7 @@
 pub mod metrics;
 mod seen;
 pub mod top;
+pub mod trace;
 
 use anyhow::{Result, bail};
 use geryon_monitor::Totals;

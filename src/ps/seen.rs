@@ -178,7 +178,8 @@ fn process(pid: i32) -> Option<Process> {
     })
 }
 
-fn threads(memory: &File) -> Vec<Thread> {
+/// The threads of a replica's process, of which this is the memory.
+pub fn threads(memory: &File) -> Vec<Thread> {
     const BYTES: usize = offset_of!(Block, verified);
     let mut out = Vec::new();
     for slot in 0..MAX_THREADS {

@@ -21,6 +21,7 @@ mod scan;
 #[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only
 #[path = "../support/mod.rs"]
 mod support;
+mod trace;
 mod usage;
 mod user;
 mod variants;

@@ -12,7 +12,8 @@ fn there_is_a_page_for_each_command_that_says_what_help_says() {
     let help = stdout(&geryon(&["help"]));
     let page = |name: &str| fs::read_to_string(dir.path().join(name)).expect(name);
     for command in [
-        "run", "inject", "doctor", "syscalls", "scan", "ps", "top", "ctl", "metrics", "bench",
+        "run", "inject", "doctor", "syscalls", "scan", "ps", "top", "trace", "ctl", "metrics",
+        "bench",
     ] {
         assert!(help.contains(command), "{command}");
         assert!(
