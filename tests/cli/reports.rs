@@ -1,6 +1,7 @@
 //! The report of a divergence, and where it goes.
 
-use crate::command::{OWN, geryon, says, stdout};
+use crate::command::{OWN, geryon, says, stderr, stdout};
+use crate::guest::built;
 use crate::support::TempDir;
 use std::fs;
 
@@ -86,6 +87,25 @@ fn report_names_who_is_outvoted() {
         let report: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
         assert_eq!(report["outvoted"], serde_json::json!(outvoted), "{text}");
     }
+}
+
+/// A thread that stands in a rewritten instruction, or in a function that is hooked, has saved where the program was.
+#[test]
+fn a_race_is_told_with_its_place_in_the_program() {
+    let guest = built("race_once").to_string_lossy().into_owned();
+    let mut raced = 0;
+    for _ in 0..10 {
+        let outcome = geryon(&["run", "-n", "2", "--order", "clocks", "--", &guest]);
+        let told = stderr(&outcome);
+        let Some((_, ours)) = told.split_once("(follower): ") else {
+            continue;
+        };
+        assert!(!ours.contains("geryon-agent"), "{told}");
+        let first = ours.lines().nth(1).unwrap_or_default();
+        // (In the last round a thread may be about to end instead.)
+        raced += u32::from(first.contains("#0") && first.contains("race_once.c:"));
+    }
+    assert!(raced > 0, "it did not race");
 }
 
 crate::command::in_both_orders! {
