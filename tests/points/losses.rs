@@ -283,6 +283,23 @@ fn a_child_that_is_lost_in_all_replicas_is_made_anew() {
     all_right(&["bash", "-c", script], places);
 }
 
+/// A copy of a leader takes over while a child lives that was born before it was made, and of whose end its source had been
+/// told without having logged that.
+#[test]
+fn a_copy_of_a_leader_knows_its_children() {
+    let guest = guest::built("reaped_by_copy");
+    let places = [vec![
+        "call-returned:60:0".into(),
+        "acknowledged:80:0".into(),
+        "wait-answered:1:1".into(),
+    ]]
+    .into_iter();
+    let words = " 2 promotions,";
+    let argv = [&*guest.to_string_lossy()];
+    let lost = right_of("2", &BOTH, &argv, fail_at(places), words);
+    assert_eq!(lost, BOTH.len(), "runs that said {words:?}");
+}
+
 /// The guest is right in both orders, whichever of these places go wrong together, and leaders are lost.
 fn all_right(argv: &[&str], places: impl Iterator<Item = Vec<String>> + Clone) {
     all_right_with(argv, fail_at(places));
@@ -314,13 +331,24 @@ fn right_in(
     flags: impl Iterator<Item = Vec<String>> + Clone,
     words: &str,
 ) -> usize {
+    right_of("3", orders, argv, flags, words)
+}
+
+/// The same of so many replicas.
+fn right_of(
+    replicas: &str,
+    orders: &[&str],
+    argv: &[&str],
+    flags: impl Iterator<Item = Vec<String>> + Clone,
+    words: &str,
+) -> usize {
     support::no_core_files();
     let geryon = settings::geryon();
     let native = one(argv, None).expect("it starts");
     let (mut said_so, mut failures) = (0, Vec::new());
     for order in orders {
         for flags in flags.clone() {
-            let mut all = vec![geryon.as_str(), "run", "-n", "3", "--order", order];
+            let mut all = vec![geryon.as_str(), "run", "-n", replicas, "--order", order];
             all.extend(flags.iter().map(String::as_str));
             all.push("--");
             all.extend(argv);

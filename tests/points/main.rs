@@ -85,6 +85,10 @@ fn way(point: FaultPoint) -> Way {
             ..USUAL
         },
         P::PromotionBegun | P::PromotionPrepared => behind(&["rendezvous-confirmed:9"]),
+        P::WaitAnswered => Way {
+            most: 2,
+            ..behind(&["call-returned:40:0"])
+        },
         // (A call that only looks is made again: this one maps a library. And no other loss behind it: it
         // might be the last replica's.)
         P::LegacyTaken => behind(&["call-unlogged:34:0"]),

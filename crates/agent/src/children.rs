@@ -7,7 +7,8 @@ use geryon_abi::layout::{MAX_CHILDREN, rpc as number};
 const NR_KILL: u64 = 62;
 const ESRCH: i64 = -3;
 
-/// (Id the program sees) << 32 | (own id). Followers only.
+/// (Id the program sees) << 32 | (own id, where the kernel calls it otherwise; 0: it was born while this process, or
+/// the one that it is a copy of, led).
 static CHILDREN: [AtomicU64; MAX_CHILDREN] = [const { AtomicU64::new(0) }; MAX_CHILDREN];
 static HIGH: AtomicU32 = AtomicU32::new(0);
 
@@ -15,9 +16,10 @@ fn entries() -> impl Iterator<Item = &'static AtomicU64> {
     CHILDREN.iter().take(HIGH.load(Ordering::Acquire) as usize)
 }
 
-/// Follower: a child was born that the program calls otherwise than the kernel does.
+/// A child was born. (A leader notes its own as well: a copy of it is to know for whom it has still to wait.)
 pub fn adopt(shown: u32, own: u32) {
-    let entry = (shown as u64) << 32 | own as u64;
+    let other = if own == shown { 0 } else { own };
+    let entry = (shown as u64) << 32 | other as u64;
     for (i, c) in CHILDREN.iter().enumerate() {
         if c.compare_exchange(0, entry, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
@@ -29,7 +31,11 @@ pub fn adopt(shown: u32, own: u32) {
     // Many have ended whose end the program does not want to hear of: nobody waits for those.
     for c in entries() {
         let old = c.load(Ordering::Acquire);
-        if old != 0 && real(NR_KILL, [old as u32 as u64, 0, 0, 0, 0, 0]) == ESRCH {
+        let own = match old as u32 {
+            0 => old >> 32,
+            own => own.into(),
+        };
+        if old != 0 && real(NR_KILL, [own, 0, 0, 0, 0, 0]) == ESRCH {
             c.store(0, Ordering::Release);
         }
     }
@@ -39,23 +45,25 @@ pub fn adopt(shown: u32, own: u32) {
     }
 }
 
-/// A child is gone: its own id.
+/// A child is gone: its own id, if the kernel calls it otherwise.
 pub fn disown(shown: u32) -> Option<u32> {
-    entries().find_map(|c| {
+    let own = entries().find_map(|c| {
         let entry = c.load(Ordering::Acquire);
         (entry != 0 && (entry >> 32) as u32 == shown).then(|| {
             c.store(0, Ordering::Release);
             entry as u32
         })
-    })
+    });
+    own.filter(|own| *own != 0)
 }
 
-/// The own id of the child that the program calls so.
+/// The own id of the child that the program calls so, if the kernel calls it otherwise.
 pub fn called(shown: u32) -> Option<u32> {
     entries()
         .map(|c| c.load(Ordering::Acquire))
         .find(|entry| *entry != 0 && (entry >> 32) as u32 == shown)
         .map(|entry| entry as u32)
+        .filter(|own| *own != 0)
 }
 
 /// A forked process has none yet.

@@ -186,6 +186,9 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
     let b = block();
     point!(ForkUnlogged);
     if executes {
+        if own > 0 {
+            adopt(own as u32, own as u32);
+        }
         complete(b, frame, row, kind::END, None, own, &Before::default());
         return Some(());
     }
@@ -221,9 +224,7 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
         diverged_for_good(why::LOCAL, b.pos - 1, ours);
     }
     if shown > 0 && own > 0 {
-        if shown != own {
-            adopt(shown as u32, own as u32);
-        }
+        adopt(shown as u32, own as u32);
     } else if own > 0
         && let Birth::Fork { sequence } = birth
     {
@@ -446,9 +447,10 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
             child => crate::reap::told(child),
         }
     }
-    if gone != 0 && promotion::has_taken_over() {
+    if gone != 0 {
         // What the kernel knows as a child of this process: one that has followed, or its own.
         match disown(gone) {
+            _ if !promotion::has_taken_over() => 0,
             Some(own) => real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]),
             None => real(NR_WAIT4, [gone as u64, 0, WALL | WNOHANG, 0, 0, 0]),
         };

@@ -49,6 +49,9 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
         };
         crate::call::take_off(b, row.nr, digest);
         let child = rpc(number::REAP, &raw mut reap as u64, 0, 0);
+        if child > 0 {
+            point!(WaitAnswered);
+        }
         if child != 0 || options & WNOHANG != 0 {
             let result = show(row, &args, child, reap.status as u32);
             b.flight_result = [result as u64; 2];

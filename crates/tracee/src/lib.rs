@@ -32,6 +32,12 @@ pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 
 use geryon_abi::point::FaultPoint;
 use std::io::{Error, Result};
+use std::time::{Duration, Instant};
+
+/// A look at a thread takes no longer, unless another one has had our core meanwhile.
+const LOOK: Duration = Duration::from_micros(4);
+/// So many looks, on a machine on which each takes longer.
+const LOOKS: u32 = 8;
 
 /// General registers of a stopped thread.
 pub type Regs = libc::user_regs_struct;
@@ -133,18 +139,29 @@ impl Stopped {
     }
 
     /// Whoever is killed in one stop comes to the next one, its end, without being asked. To resume it
-    /// there would hide its end from us. (It takes far longer from the one to the other than we do
-    /// from the look to the request; only a monitor that sleeps just there can still miss it.)
+    /// there would hide its end from us. It takes far longer from the one to the other than we do
+    /// from the look to the request, unless another thread has our core just there, that of the killer, say: so we look
+    /// again if the look has taken long. (Nothing can be done about the few instructions between the clock and
+    /// the request.)
     fn go(self, request: libc::c_uint, signal: i32) -> Result<()> {
         self.dies_at(FaultPoint::ResumeKilled);
         const ENDS: i32 = libc::SIGTRAP | libc::PTRACE_EVENT_EXIT << 8;
-        match self.siginfo() {
-            // si_code lies behind si_signo and si_errno.
-            Ok(info) if info[1] as i32 == ENDS => Err(Error::from_raw_os_error(libc::ESRCH)),
-            Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Err(e),
-            // A group stop has none.
-            _ => ptrace(request, self.0, 0, signal as usize),
+        for _ in 0..LOOKS {
+            let begin = Instant::now();
+            match self.siginfo() {
+                // si_code lies behind si_signo and si_errno.
+                Ok(info) if info[1] as i32 == ENDS => {
+                    return Err(Error::from_raw_os_error(libc::ESRCH));
+                }
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => return Err(e),
+                // A group stop has none.
+                _ => {}
+            }
+            if begin.elapsed() < LOOK {
+                break;
+            }
         }
+        ptrace(request, self.0, 0, signal as usize)
     }
 
     /// Stay in a group stop.

@@ -25,11 +25,24 @@ pub struct Ended {
     group: Pid,
     /// Its parent was told by a signal.
     told: bool,
-    /// A leader has waited for it; if it is lost, whether the log says so is yet to be seen.
-    reaped: bool,
+    reaped: Reaped,
+}
+
+/// Has a leader waited for a child that has ended? If it is lost, whether the log says so is yet to be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reaped {
+    No,
+    /// Its kernel has given it to a wait, or to nobody.
+    ByKernel,
+    /// It was told here.
+    Here,
 }
 
 impl Ended {
+    fn is_reaped(&self) -> bool {
+        self.reaped != Reaped::No
+    }
+
     /// As wait4 shows it.
     fn status(&self) -> u64 {
         match self.end {
@@ -82,7 +95,7 @@ impl Monitor {
             end,
             group,
             told: false,
-            reaped: false,
+            reaped: Reaped::No,
         });
         if let Some(parent) = self.groups.get(&id).filter(|g| g.adopted) {
             look_again(parent);
@@ -194,7 +207,7 @@ impl Monitor {
         let mut news = self
             .ended
             .iter_mut()
-            .filter(|e| e.name.parent == shown && !e.told && !e.reaped);
+            .filter(|e| e.name.parent == shown && !e.told && !e.is_reaped());
         let last = news.next_back()?;
         last.told = true;
         let info = last.siginfo();
@@ -228,7 +241,7 @@ impl Monitor {
     /// Has a child of this process ended of whom no signal has told it?
     pub(super) fn has_untold_child(&self, own: Pid) -> bool {
         let mut all = self.ended.iter();
-        all.any(|e| e.name.parent == own && !e.told && !e.reaped)
+        all.any(|e| e.name.parent == own && !e.told && !e.is_reaped())
     }
 
     /// A leader is lost: which of its processes' children had been waited for, its kernel knows. It may
@@ -242,13 +255,15 @@ impl Monitor {
             .collect();
         for e in &mut self.ended {
             let natively = led.iter().any(|n| n.shown == e.name.parent);
-            e.reaped |= natively && !is_there(e.name.shown);
+            if natively && !e.is_reaped() && !is_there(e.name.shown) {
+                e.reaped = Reaped::ByKernel;
+            }
         }
     }
 
     /// By all that was logged, the successor has not waited for this child. (Nor has it for one of whose end the program
     /// wanted to hear nothing, or that the kernel has given to a wait without a place to say so: there is no such
-    /// wait under way, and that one is gone.)
+    /// wait under way, and that one is gone. Whom a former leader was told of here the log would name.)
     pub(crate) fn is_unreaped(&mut self, pid: Pid, child: Pid) {
         let own = self
             .membership(pid)
@@ -256,27 +271,25 @@ impl Monitor {
         let Some(own) = own else {
             return;
         };
-        if own
-            .takeover
-            .as_ref()
-            .is_some_and(|t| !t.may_have_reaped(child))
-        {
-            return;
-        }
+        let takeover = own.takeover.as_ref();
+        let may_be_told = takeover.is_none_or(|t| t.may_have_reaped(child));
         let parent = own.name.shown;
         let name = Name {
             shown: child,
             parent,
         };
         for e in self.ended.iter_mut().filter(|e| e.name == name) {
-            e.reaped = false;
+            if e.reaped == Reaped::Here || may_be_told {
+                e.reaped = Reaped::No;
+            }
         }
     }
 
     /// The group has a new leader, which has said for whom it has not waited.
     pub(super) fn forget_reaped(&mut self, id: GroupId) {
         if let Some(own) = self.groups.get(&id).map(|g| g.name.shown) {
-            self.ended.retain(|e| !(e.reaped && e.name.parent == own));
+            self.ended
+                .retain(|e| !(e.is_reaped() && e.name.parent == own));
         }
     }
 
@@ -308,13 +321,14 @@ impl Monitor {
                     _ => true,
                 }
         };
-        let found = |e: &Ended| asked & reap::ENDED != 0 && !e.reaped && wanted(&e.name, e.group);
+        let found =
+            |e: &Ended| asked & reap::ENDED != 0 && !e.is_reaped() && wanted(&e.name, e.group);
         if let Some(i) = self.ended.iter().position(found) {
             let e = self.ended[i];
             if asked & reap::KEEPS == 0 {
                 // Kept as long as the wait may be lost with its leader before it is logged.
-                self.ended[i].reaped = true;
-                let reaped = |e: &Ended| e.reaped && e.name.parent == own;
+                self.ended[i].reaped = Reaped::Here;
+                let reaped = |e: &Ended| e.is_reaped() && e.name.parent == own;
                 if self.ended.iter().filter(|e| reaped(e)).count() > MANY
                     && let Some(oldest) = self.ended.iter().position(reaped)
                 {
@@ -383,7 +397,7 @@ mod tests {
             end,
             group: 0,
             told: false,
-            reaped: false,
+            reaped: Reaped::No,
         }
     }
 

@@ -5,10 +5,13 @@
 //! change do not get on by that.
 
 use super::{Monitor, View};
+use crate::block_field;
 use crate::state::{GroupId, Process};
 use crate::takeover::Takeover;
-use geryon_abi::layout::wait;
+use geryon_abi::layout::{block_address, wait};
 use geryon_tracee::{Pid, cpu_ticks, state};
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
 /// Who was found at rest so often cannot replay what the lost leader has logged last.
 const DOUBTFUL_ROUNDS: u32 = 4;
@@ -124,6 +127,7 @@ impl Monitor {
         for (replica, pid) in members {
             let whose = format!("replica {}, thread group", replica + 1);
             text.push_str(&self.threads_text(&whose, *pid));
+            text.push_str(&self.left_text(id, &whose, *pid));
         }
         eprint!("{text}");
         let next = if self.is_serial() {
@@ -134,6 +138,23 @@ impl Monitor {
         self.give_up(&format!(
             "stopped: nobody gets on who is to follow the lost leader ({what}); {next}"
         ));
+    }
+
+    /// In which thread groups a process has not replayed everything.
+    fn left_text(&self, id: GroupId, whose: &str, pid: Pid) -> String {
+        let memory = self.processes.get(&pid).and_then(|p| p.memory.as_ref());
+        let (Some(g), Some(m)) = (self.groups.get(&id), memory) else {
+            return String::new();
+        };
+        let mut text = String::new();
+        for slot in g.segment.touched() {
+            let head = g.segment.ring(slot).head.load(Ordering::SeqCst);
+            let pos = m.word(block_address(slot) + block_field!(pos));
+            if let Some(pos) = pos.ok().filter(|p| head != 0 && *p != head) {
+                let _ = writeln!(text, "geryon:   {whose} {slot}: is at word {pos} of {head}");
+            }
+        }
+        text
     }
 
     /// Does no thread of a process get on by itself? One that waits for a plain store spins, one in the
