@@ -9,6 +9,7 @@
 //! names another point. What their states count tells for how long to run without a breakpoint
 //! (`course.rs`).
 
+mod learn;
 mod meet;
 mod sentry;
 
@@ -161,6 +162,10 @@ impl Monitor {
             Step::Met => {
                 // Those who sleep would have to be stopped at the same point when they replay.
                 self.end_sleepers();
+                if m.only_spinning {
+                    // (Who is gone is heard of next.)
+                    let _ = self.learn_place(&m);
+                }
                 self.lead_in(&m);
                 c.failed = 0;
                 // More than one signal may wait.
