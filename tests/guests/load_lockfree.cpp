@@ -1,6 +1,5 @@
 // build: -std=c++20
 // varies
-// not in serial: a reader that counts in memory while it polls comes to no place where it would give its turn away
 // Proves: what is found by loads alone is repeated: a queue without atomic instructions whose empty polls are counted, a
 // sequence lock's reader, a count that is extended to eight bytes, a bit that is tested.
 #include "guest.h"

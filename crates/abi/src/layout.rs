@@ -321,6 +321,8 @@ pub struct Block {
     pub released: u64,
     /// Inside a hook: where on the user's stack one may push; 0 outside.
     pub hook_rsp: u64,
+    /// Of which call `frame` is: its number and one. 0: of none (a thread that looks, or that has not begun).
+    pub called: u64,
     /// Everything below this position of the ring was compared and found equal (follower).
     pub verified: u64,
     /// Set while a call is to be issued again after a handler: bytes to go back.

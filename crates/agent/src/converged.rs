@@ -21,6 +21,7 @@ use geryon_abi::record::{detail_of, kind, kind_of, low_of, word};
 #[unsafe(no_mangle)]
 extern "C" fn geryon_on_converged(frame: &mut Frame) {
     let mut b = block();
+    b.called = 0;
     let looks = serial::looks();
     // Where instructions are ordered the stub for atomics comes here for a signal alone.
     let polls = !looks && b.look[0] != 0;

@@ -77,6 +77,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     // The kernel looks at 32 bits.
     let number = frame.rax as u32 as u64;
     frame.rax = number;
+    block().called = number + 1;
     if block().suspend != 0 && number != nr::FUTEX && number != nr::RT_SIGRETURN {
         // Inside the original of a hooked function (its clock for a timeout, a yield): how often
         // that asks is each replica's own affair; the function's outcome is what is logged.

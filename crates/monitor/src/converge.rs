@@ -9,6 +9,7 @@
 //! names another point. What their states count tells for how long to run without a breakpoint
 //! (`course.rs`).
 
+mod learn;
 mod meet;
 mod sentry;
 
@@ -30,8 +31,11 @@ const AGAIN_MOST: Duration = Duration::from_secs(60);
 /// The same for a thread that others wait for: whether it spins is seen within milliseconds.
 const SPINS_SOON: Duration = Duration::from_millis(50);
 const SPINS_LATE: Duration = Duration::from_secs(2);
-/// After so many looks it has kept the others waiting for long, and is stopped wherever it is.
-const MOST_LOOKS: u32 = 12;
+/// After so many looks it has kept the others waiting for a second and more, and is stopped wherever it is.
+const MOST_LOOKS: u32 = 4;
+/// A thread whose turn has been given away so is not held again for so many times as long as that took: one that spins, and
+/// one that computes.
+const REST: [u32; 2] = [4, 30];
 
 /// Why a thread is to be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,10 +162,14 @@ impl Monitor {
             Step::Met => {
                 // Those who sleep would have to be stopped at the same point when they replay.
                 self.end_sleepers();
+                if m.only_spinning {
+                    // (Who is gone is heard of next.)
+                    let _ = self.learn_place(&m);
+                }
                 self.lead_in(&m);
                 c.failed = 0;
                 // More than one signal may wait.
-                c.due = Instant::now() + CALLS_SOON;
+                c.due = Instant::now() + CALLS_SOON.max(m.began.elapsed() * m.rest);
             }
             Step::Disturbed => {
                 self.part(&mut m);
@@ -170,7 +178,7 @@ impl Monitor {
             Step::Failed => {
                 self.part(&mut m);
                 c.failed = c.failed.saturating_add(1);
-                if m.only_quick {
+                if m.only_spinning {
                     // It does not spin: it computes.
                     c.due = Instant::now()
                         + (SPINS_SOON * 2u32.saturating_pow(c.failed)).min(SPINS_LATE);
@@ -227,8 +235,14 @@ impl Monitor {
         }
         let alone = self.threads_of(leader) == 1;
         let in_parallel = !alone && !self.options.order.is_serial(self.options.replicas);
-        let only_quick = reason == Reason::Turn && failed < MOST_LOOKS;
-        let meeting = Meeting::new(parts, alone, in_parallel, only_quick);
+        let for_turn = reason == Reason::Turn;
+        let only_spinning = for_turn && failed < MOST_LOOKS;
+        let mut meeting = Meeting::new(parts, alone, in_parallel, only_spinning);
+        meeting.rest = match (for_turn, only_spinning) {
+            (false, _) => 0,
+            (true, true) => REST[0],
+            (true, false) => REST[1],
+        };
         Ok(Found::Computing(Box::new(meeting)))
     }
 

@@ -134,8 +134,10 @@ pub struct Meeting {
     pub alone: bool,
     /// Other threads run beside it: its stack and its registers are compared.
     pub in_parallel: bool,
-    /// It is only to be seen whether they spin.
-    pub only_quick: bool,
+    /// They are left alone unless they spin.
+    pub only_spinning: bool,
+    /// So many times as long as it took they are left alone afterwards.
+    pub rest: u32,
     /// What stops the thread that runs, if it is code.
     pub posted: Option<Posted>,
     /// The point has been moved to where such code can stand, or cannot be.
@@ -143,8 +145,8 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// Of threads that stand. `only_quick`: see [`Course::new`].
-    pub fn new(parts: Vec<Part>, alone: bool, in_parallel: bool, only_quick: bool) -> Meeting {
+    /// Of threads that stand. `only_spinning`: see [`Course::new`].
+    pub fn new(parts: Vec<Part>, alone: bool, in_parallel: bool, only_spinning: bool) -> Meeting {
         let mut met = vec![false; parts.len()];
         met[0] = true;
         Meeting {
@@ -155,12 +157,13 @@ impl Meeting {
             phase: Phase::Next(Act::Compare),
             stands: true,
             point_left: false,
-            course: Course::new(only_quick),
+            course: Course::new(only_spinning),
             words: Vec::new(),
             began: Instant::now(),
             alone,
             in_parallel,
-            only_quick,
+            only_spinning,
+            rest: 0,
             posted: None,
             moved: false,
         }

@@ -31,6 +31,7 @@ mod emit;
 mod error;
 mod flag;
 mod frames;
+mod learned;
 mod length;
 mod loads;
 mod naps;
@@ -48,6 +49,7 @@ mod window;
 
 pub use emit::{AgentEntries, Emitted};
 pub use error::Error;
+pub use learned::learnable;
 pub use length::{INSTRUCTION_MAX, instruction_len};
 pub use plan::{Options, Plan, Site, SiteKind, Stats, Unpatched, Window};
 pub use sentry::{Expected, Sentry, sentry, sentry_flags, sentry_len, sentry_site};

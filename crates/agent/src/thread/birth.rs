@@ -174,6 +174,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.own_tid = 0;
     new.stack_top = top;
     new.frame = copy;
+    new.called = 0;
     new.free.store(0, Ordering::Relaxed);
     new.set_ordered(if vforked {
         parent.ordered != 0

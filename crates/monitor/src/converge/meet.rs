@@ -236,7 +236,7 @@ impl Monitor {
     /// The thread that runs is where the point is.
     fn has_met(&mut self, m: &mut Meeting) -> Step {
         m.met[m.runs] = true;
-        m.course = Course::new(m.only_quick);
+        m.course = Course::new(m.only_spinning);
         m.phase = Phase::Next(Act::Compare);
         m.stands = true;
         match m.choose() {

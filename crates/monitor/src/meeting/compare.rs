@@ -6,8 +6,10 @@ use crate::block::Piece;
 use crate::block_field;
 use crate::maps::{AddressSpace, Pages};
 use anyhow::Result;
+use geryon_abi::frame::Frame;
 use geryon_abi::layout::{AGENT_BASE, Layout, MAX_THREADS, RESERVED_END};
 use geryon_tracee::{Pid, Regs, RemoteMemory};
+use std::mem::offset_of;
 use std::ops::Range;
 
 /// Bytes below the stack pointer that a function may use without moving it (System V ABI).
@@ -158,9 +160,10 @@ fn dead_stacks(side: Side, computes: &Regs) -> Result<Vec<Range<u64>>> {
         }
         let in_hook = head.word(block_field!(hook_rsp));
         let lives = head.word(block_field!(free)) as u32 == 0;
-        if lives && (head.word(block_field!(frame)) != 0 || in_hook != 0) {
+        let frame = head.word(block_field!(frame));
+        if lives && (frame != 0 || in_hook != 0) {
             tops.push(match in_hook {
-                0 => head.word(block_field!(user_rsp)),
+                0 => side.memory.word(frame + offset_of!(Frame, rsp) as u64)?,
                 at => at,
             });
         }

@@ -32,7 +32,7 @@ pub struct Sample {
 
 /// A state that comes again and again is met at once.
 const QUICK: Act = Act::Approach(256, Duration::from_millis(15));
-/// The same where nothing else is worth the time.
+/// The same where it may well compute.
 const SHORT: Act = Act::Approach(64, Duration::from_millis(2));
 /// The last stretch.
 const NEAR: Act = Act::Approach(100_000, Duration::from_secs(2));
@@ -54,6 +54,8 @@ const INTERVALS: [Duration; 3] = [
 const AGREEING: usize = 4;
 /// Of these the fastest is so many times as fast as the slowest, at most.
 const EVEN: f64 = 4.0;
+/// Who spins, and counts that, changes few words, registers included.
+const FEW: usize = 18 + 32;
 /// After so many changes of roles, and so many approaches in vain, nothing will come of it.
 const MOST_SWAPS: u32 = 6;
 const MOST_MISSES: u32 = 8;
@@ -84,23 +86,23 @@ pub struct Course {
     samples: Vec<Sample>,
     swaps: u32,
     misses: u32,
-    /// Only a state that comes again at once is wanted.
-    only_quick: bool,
+    /// It is left alone unless it spins.
+    only_spinning: bool,
     /// The thread need not stop each time that it comes to the instruction.
     has_sentry: bool,
 }
 
 impl Course {
-    /// A pair that stands at different places, or in different rounds of a loop. `only_quick`: it is worth
-    /// nothing but a short look whether the thread spins.
-    pub fn new(only_quick: bool) -> Course {
+    /// A pair that stands at different places, or in different rounds of a loop. `only_spinning`: it is worth
+    /// nothing but a short look if the thread does more than to look at something and count.
+    pub fn new(only_spinning: bool) -> Course {
         Course {
             stage: Stage::New,
             goal: Vec::new(),
             samples: Vec::new(),
             swaps: 0,
             misses: 0,
-            only_quick,
+            only_spinning,
             has_sentry: false,
         }
     }
@@ -123,7 +125,7 @@ impl Course {
     /// The approach has come to nothing.
     pub fn missed(&mut self) -> Act {
         self.misses += 1;
-        if self.misses > MOST_MISSES || self.only_quick {
+        if self.misses > MOST_MISSES {
             return Act::GiveUp;
         }
         match self.stage {
@@ -136,7 +138,10 @@ impl Course {
     pub fn compared(&mut self, goal: Vec<u64>, now: Sample) -> Act {
         if self.stage == Stage::New {
             self.stage = Stage::Quick;
-            return if self.only_quick { SHORT } else { QUICK };
+            return if self.only_spinning { SHORT } else { QUICK };
+        }
+        if self.only_spinning && goal.len() > FEW {
+            return Act::GiveUp;
         }
         self.goal = goal;
         self.samples = vec![now];
@@ -319,8 +324,19 @@ mod tests {
     #[test]
     fn who_does_not_spin_is_left_alone_if_that_was_the_question() {
         let mut course = Course::new(true);
+        let many = vec![5; FEW + 1];
+        assert_eq!(course.compared(many.clone(), Sample::default()), SHORT);
+        assert_eq!(course.missed(), Act::Compare);
+        assert_eq!(course.compared(many, Sample::default()), Act::GiveUp);
+    }
+
+    #[test]
+    fn who_counts_while_it_spins_is_met() {
+        let mut course = Course::new(true);
         assert_eq!(course.compared(vec![5], Sample::default()), SHORT);
-        assert_eq!(course.missed(), Act::GiveUp);
+        assert_eq!(course.missed(), Act::Compare);
+        let next = course.compared(vec![5], Sample::default());
+        assert_eq!(next, Act::Run(INTERVALS[0]));
     }
 
     #[test]

@@ -4,12 +4,10 @@
 use super::Side;
 use crate::block::{HEAD, Piece, arguments};
 use crate::block_field;
-use geryon_abi::frame::Frame;
 use geryon_abi::layout::MAX_THREADS;
 use geryon_abi::row::{FLOCK_BYTES, Kind, Len, SIGINFO_BYTES, futex_has_second};
 use geryon_abi::table::{kind_of, row};
 use geryon_tracee::RemoteMemory;
-use std::mem::offset_of;
 use std::ops::Range;
 
 /// More elements of an array than the kernel takes.
@@ -21,7 +19,8 @@ const MMSGHDR: u64 = 64;
 const EPOLL_EVENT: u64 = 12;
 
 /// What threads of these two processes have under way may be put into these bytes (by their names). A thread's call is known by
-/// its frame, in whichever replica it has not returned.
+/// its frame, in whichever replica it has not returned. (A thread that waits for a turn at a look, or for its first one, has a
+/// frame, too, and is in no call: its registers name no memory.)
 pub fn outputs(sides: [Side; 2]) -> Vec<Range<u64>> {
     let mut out = Vec::new();
     for side in sides {
@@ -31,10 +30,13 @@ pub fn outputs(sides: [Side; 2]) -> Vec<Range<u64>> {
                 break;
             }
             let frame = head.word(block_field!(frame));
-            if frame != 0 && head.word(block_field!(free)) as u32 == 0 {
+            let called = head.word(block_field!(called)).checked_sub(1);
+            if let Some(nr) = called.filter(|_| frame != 0)
+                && head.word(block_field!(free)) as u32 == 0
+            {
                 let mut own = Vec::new();
                 // (Of one that cannot be read nothing is known: what it changes differs.)
-                let _ = of_call(side.memory, frame, &mut own);
+                let _ = of_call(side.memory, nr, frame, &mut own);
                 let named = |r: Range<u64>| {
                     let start = side.layout.name(r.start);
                     start..start + (r.end - r.start)
@@ -46,9 +48,15 @@ pub fn outputs(sides: [Side; 2]) -> Vec<Range<u64>> {
     out
 }
 
-fn of_call(memory: &RemoteMemory, frame: u64, out: &mut Vec<Range<u64>>) -> anyhow::Result<()> {
+/// (The frame does not say its number: where the call is over, its result stands there.)
+fn of_call(
+    memory: &RemoteMemory,
+    nr: u64,
+    frame: u64,
+    out: &mut Vec<Range<u64>>,
+) -> anyhow::Result<()> {
     let args = arguments(memory, frame)?;
-    let Some(row) = row(memory.word(frame + offset_of!(Frame, rax) as u64)?) else {
+    let Some(row) = row(nr) else {
         return Ok(());
     };
     let length = |len: Len| -> anyhow::Result<u64> {
@@ -136,11 +144,11 @@ fn add(out: &mut Vec<Range<u64>>, at: u64, bytes: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use geryon_abi::frame::Frame;
 
     /// What this process's calls with these arguments would put where.
     fn outputs_of(nr: u64, args: [u64; 6]) -> Vec<(u64, u64)> {
         let frame = Frame {
-            rax: nr,
             rdi: args[0],
             rsi: args[1],
             rdx: args[2],
@@ -151,7 +159,7 @@ mod tests {
         };
         let memory = RemoteMemory::open(std::process::id() as i32).expect("own memory");
         let mut out = Vec::new();
-        of_call(&memory, &raw const frame as u64, &mut out).expect("readable");
+        of_call(&memory, nr, &raw const frame as u64, &mut out).expect("readable");
         out.into_iter().map(|r| (r.start, r.end)).collect()
     }
 
