@@ -10,9 +10,11 @@
 //! accomplice. Against one accomplice on each side no majority comes about.
 
 mod arbitration;
+mod base;
 mod doubt;
 mod search;
 mod strict;
+mod strictness;
 
 use crate::journal::Event;
 use crate::recover::{Attempt, Made, Seat};

@@ -9,13 +9,11 @@
 
 use super::doubt::{Astray, Findings};
 use super::search::{Search, Stretch};
-use super::{AGAIN, AGAIN_AT_MOST, Pair};
 use crate::journal::Event;
 use crate::recover::{Made, Seat};
 use crate::state::{GroupId, Monitor, Reported};
-use crate::{block_field, private_field};
 use anyhow::Result;
-use geryon_abi::layout::{MAX_THREADS, block_address, strict, wait, why};
+use geryon_abi::layout::{strict, wait, why};
 use geryon_abi::record::{kind, kind_of};
 use geryon_tracee::Pid;
 use std::time::{Duration, Instant};
@@ -76,72 +74,6 @@ impl Monitor {
     /// Is there to be a copy that may want to know the order of all that the leader publishes?
     pub(crate) fn has_stamps(&self) -> bool {
         self.checkpoints.is_some() && self.runs_in_parallel()
-    }
-
-    /// Where threads run in parallel the leader's often stand where they cannot be copied. The follower's copy alone is
-    /// enough to replay again what it has found otherwise. The first one is made at once: as long as there is one thread nothing
-    /// has gone astray.
-    pub(super) fn make_base(&mut self) -> Result<()> {
-        let Some(c) = self.checkpoints.as_ref().filter(|c| c.due.is_some()) else {
-            return Ok(());
-        };
-        let now = Instant::now();
-        if !self.runs_in_parallel() || c.base_due.is_some_and(|(due, _)| due > now) {
-            return Ok(());
-        }
-        let wait = c.base_due.map_or(AGAIN, |(_, wait)| wait);
-        // (Of two followers not the same again: one may have gone astray, and not know it.)
-        let last = c
-            .base
-            .as_ref()
-            .and_then(|p| p.sleepers.first())
-            .map(|s| s.source);
-        let made = match self.sources() {
-            Some((id, sources)) => {
-                let others = sources[1..].iter().find(|s| Some(s.0) != last);
-                self.copy_follower(id, *others.unwrap_or(&sources[1]))?
-            }
-            None => false,
-        };
-        if !made && let Some(c) = &mut self.checkpoints {
-            c.base_due = Some((now + wait, (2 * wait).min(AGAIN_AT_MOST)));
-        }
-        Ok(())
-    }
-
-    /// Have a copy of a follower sleep. False: not now.
-    fn copy_follower(&mut self, id: GroupId, follower: (usize, Pid)) -> Result<bool> {
-        let compared = self.compared(follower.1);
-        let Some(replica) = self.free_seat() else {
-            return Ok(false);
-        };
-        let seat = Seat {
-            replica,
-            sleeps: true,
-        };
-        let Ok(sleeper) = self.copy_of(id, seat, follower)? else {
-            return Ok(false);
-        };
-        let pause = self.pause;
-        let Some(c) = &mut self.checkpoints else {
-            return Ok(false);
-        };
-        let mut old = c.base.replace(Pair {
-            group: id,
-            sleepers: vec![sleeper],
-            since: Instant::now(),
-            pause,
-            compared,
-            ends: Vec::new(),
-        });
-        // (Two that are nearly of the same age would have the same fault.)
-        let counts = |p: &Pair| p.since.elapsed() >= c.every;
-        if c.older.is_none() || old.as_ref().is_some_and(counts) {
-            old = std::mem::replace(&mut c.older, old);
-        }
-        c.base_due = Some((Instant::now() + c.every, AGAIN));
-        self.end_pair(old);
-        Ok(true)
     }
 
     /// Is the log of a group replayed, because a follower of it went another way?
@@ -252,17 +184,6 @@ impl Monitor {
             Came::Proved => self.race_is_replayed(id, &on_try)?,
         }
         Ok(())
-    }
-
-    /// From where the log can be replayed: copies of followers of this leader, the youngest first, and since when they sleep.
-    fn bases(&self, leader: usize) -> Vec<(Instant, &Made)> {
-        let all = self.checkpoints.iter();
-        let all = all.flat_map(|c| [&c.base, &c.pair, &c.older].into_iter().flatten());
-        let follower = |p: &'_ Pair| p.sleepers.iter().position(|s| s.source != leader);
-        let copies = all.filter_map(|p| Some((p.since, &p.sleepers[follower(p)?])));
-        let mut copies: Vec<(Instant, &Made)> = copies.collect();
-        copies.sort_by_key(|(since, _)| std::cmp::Reverse(*since));
-        copies
     }
 
     /// The one from which it is replayed at present.
@@ -392,13 +313,6 @@ impl Monitor {
         r.findings
     }
 
-    /// Is there anything from where the log of this leader could be replayed?
-    pub(super) fn has_base(&self, id: GroupId, leader: usize) -> bool {
-        let all = self.checkpoints.iter().flat_map(|c| [&c.base, &c.older]);
-        let is_of = |p: &Pair| p.group == id && p.sleepers.iter().any(|s| s.source != leader);
-        all.flatten().any(is_of)
-    }
-
     fn came_of(&mut self, id: GroupId, t: &Try) -> Came {
         let Some(g) = self.groups.get(&id) else {
             return Came::Astray;
@@ -476,52 +390,6 @@ impl Monitor {
         astray.dedup();
         astray.retain(|a| ![r.leader, r.astray, proof].contains(a));
         astray
-    }
-
-    /// Nobody is strict any more: who is to lead replays what is left, and waits for nobody.
-    pub(crate) fn relax(&mut self) {
-        if !self.has_stamps() {
-            return;
-        }
-        let living: Vec<Pid> = self
-            .groups
-            .values()
-            .flat_map(|g| g.living().map(|l| l.1))
-            .collect();
-        for pid in living {
-            self.be_strict(pid, strict::NOT);
-        }
-    }
-
-    /// From here on a copy repeats the leader's order in this way.
-    pub(super) fn be_strict(&mut self, pid: Pid, how: u32) {
-        let Ok(m) = self.memory(pid) else {
-            return;
-        };
-        // (What goes wrong with its memory the copy's own end will tell.)
-        let _ = m.write(private_field!(strict), &how.to_le_bytes());
-        for slot in (0..MAX_THREADS).take_while(|_| how != strict::NOT) {
-            let block = block_address(slot);
-            let word = |field| m.word(block + field).unwrap_or(0);
-            if word(block_field!(this)) == 0 {
-                break;
-            }
-            // It may have been admitted to more.
-            let _ = m.set_word(block + block_field!(limit), word(block_field!(pos)));
-        }
-    }
-
-    /// These are late in a copy.
-    fn be_late(&mut self, pid: Pid, late: &[Stretch]) {
-        let Ok(m) = self.memory(pid) else {
-            return;
-        };
-        for (i, l) in late.iter().enumerate() {
-            let at = private_field!(late) + 8 * i as u64;
-            let _ = m.set_word(at, strict::late(l.slot, l.pos, l.onwards));
-        }
-        let count = late.len() as u32;
-        let _ = m.write(private_field!(late_count), &count.to_le_bytes());
     }
 }
 
