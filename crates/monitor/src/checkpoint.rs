@@ -439,7 +439,7 @@ impl Monitor {
         c.paused = paused;
         if paused {
             self.end_sleepers();
-            Ok("no checkpoints are made; replicas that differ are stopped".into())
+            Ok("no checkpoints are made".into())
         } else {
             Ok("checkpoints are made".into())
         }

@@ -154,6 +154,7 @@ impl Monitor {
         if blame == Blame::Unnamed && self.is_arbitrable(id) {
             return;
         }
+        let is_alone = matches!(blame, Blame::Leader(_));
         let blame = match blame {
             Blame::Leader(_) if charge == Charge::Doubtful => Blame::Unnamed,
             blame => blame,
@@ -165,9 +166,10 @@ impl Monitor {
         };
         let left = if arbitrated { REPLICAS } else { total - 1 };
         let differ = match charge {
-            Charge::Doubtful => {
+            Charge::Doubtful if is_alone => {
                 format!("of {total} replicas the leader stands alone, which may be a race")
             }
+            Charge::Doubtful => format!("{total} replicas differ, which may be a race"),
             _ => format!("{total} replicas differ, and {NOBODY}"),
         };
         let advice = match charge {
