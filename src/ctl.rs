@@ -29,6 +29,9 @@ enum Request {
     },
     /// Make all replicas anew that were taken out for good.
     Add,
+    /// Go over from --order clocks to serial order: one thread of a replica runs at a time from then on. All
+    /// other replicas are made anew from the leader.
+    Serial,
     /// Make no checkpoints until they are resumed.
     PauseCheckpoints,
     /// Make checkpoints again.
@@ -44,6 +47,7 @@ pub fn main(args: &Args) -> Result<()> {
         Request::Replace { replica } => Command::Replace(replica),
         Request::Drop { replica } => Command::Drop(replica),
         Request::Add => Command::Add,
+        Request::Serial => Command::Serial,
         Request::PauseCheckpoints => Command::PauseCheckpoints,
         Request::ResumeCheckpoints => Command::ResumeCheckpoints,
     };

@@ -6,8 +6,8 @@ use geryon_abi::layout::place::STACK_BYTES;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
 use geryon_fault::Fault;
 use geryon_monitor::{
-    Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, SharedFiles, Variants,
-    Verify,
+    Often, OnDivergence, OnRace, Options, Order, Outcome, Replacements, Sabotage, SharedFiles,
+    Variants, Verify,
 };
 use geryon_tracee::points::FailAt;
 use std::ffi::OsString;
@@ -29,6 +29,10 @@ pub struct Args {
     /// How the leader's thread order is repeated in the followers.
     #[arg(long, value_enum, default_value_t = OrderFlag::Auto, env = "GERYON_ORDER", hide_env = true)]
     order: OrderFlag,
+    /// What follows where threads run in parallel (--order clocks) and the program races: its threads meet by loads and
+    /// stores that Geryon does not order, and replicas come to differ without a fault.
+    #[arg(long, value_enum, default_value_t = OnRaceFlag::Serial, value_name = "POLICY")]
+    on_race: OnRaceFlag,
     /// What follows when replicas differ: `replace` if not said, with variants `stop`. (Two that differ are
     /// stopped, but for `leader`.)
     #[arg(long, value_enum, value_name = "POLICY")]
@@ -109,6 +113,19 @@ enum OnDivergenceFlag {
     /// It is left out, and the others go on.
     Drop,
     /// The run stops with a report.
+    Stop,
+}
+
+/// `--on-race`.
+#[derive(Clone, Copy, ValueEnum)]
+enum OnRaceFlag {
+    /// Who has gone astray is put right as often as it happens: by replaying the log (--checkpoint), or as a copy of another
+    /// one. Where that cannot be the run stops.
+    Retry,
+    /// The same. But where that cannot be, and it is proved to be a race, or when it has happened twice within a
+    /// minute, all go on from the leader's state in serial order.
+    Serial,
+    /// The run stops at the first one.
     Stop,
 }
 
@@ -274,6 +291,11 @@ pub fn main(args: Args) -> ExitCode {
             VerifyFlag::Output => Verify::Output,
             VerifyFlag::All => Verify::All,
             VerifyFlag::Async => Verify::Async,
+        },
+        on_race: match args.on_race {
+            OnRaceFlag::Retry => OnRace::Retry,
+            OnRaceFlag::Serial => OnRace::Serial,
+            OnRaceFlag::Stop => OnRace::Stop,
         },
         order: match args.order {
             OrderFlag::Auto => Order::Auto,

@@ -70,7 +70,12 @@ fn play(flags: &[&str], argv: &[&str], gates: &[(&str, Ready)]) -> Run {
     } else {
         &["-n", "2"]
     };
-    let usual = [&["run"], replicas, &["--checkpoint", EVERY, "--journal"]].concat();
+    let every: &[&str] = if flags.contains(&"--checkpoint") {
+        &[]
+    } else {
+        &["--checkpoint", EVERY]
+    };
+    let usual = [&["run"], replicas, every, &["--journal"]].concat();
     let journal = path.to_string_lossy();
     let words = [&usual[..], &[&*journal], flags, &["--"], argv].concat();
     let mut program = geryon(dir.path(), &words);
@@ -186,7 +191,7 @@ fn replay_races(replicas: &[&str]) {
     let (mut whole, mut replayed) = (0, 0);
     let rounds = 5 * settings::repeat() as usize;
     for _ in 0..rounds {
-        let flags = [&["--order", "clocks"], replicas].concat();
+        let flags = [&["--order", "clocks", "--on-race", "retry"], replicas].concat();
         let run = play(&flags, &[&guest], &[]);
         let text = stdout(&run.outcome);
         let ends = text.ends_with("20 rounds\nGUEST-OK race_once\n");
@@ -209,7 +214,16 @@ fn where_it_may_be_a_race_no_leader_is_outvoted() {
     let guest = built("race_once").to_string_lossy().into_owned();
     let mut stopped = 0;
     for _ in 0..5 * settings::repeat() {
-        let words = ["-n", "3", "--order", "clocks", "--", &guest];
+        let words = [
+            "-n",
+            "3",
+            "--order",
+            "clocks",
+            "--on-race",
+            "retry",
+            "--",
+            &guest,
+        ];
         let outcome = outcome(&words);
         let told = stderr(&outcome);
         assert!(!told.contains("(the leader) of 3 is outvoted"), "{told}");
@@ -219,6 +233,31 @@ fn where_it_may_be_a_race_no_leader_is_outvoted() {
         }
     }
     assert!(stopped > 0, "nothing was in doubt");
+}
+
+/// It races hundreds of times a second.
+fn who_races_again_and_again_goes_on_in_serial_order() {
+    let guest = built("race_mixed").to_string_lossy().into_owned();
+    for n in ["2", "3"] {
+        let run = play(&["-n", n, "--order", "clocks"], &[&guest], &[]);
+        assert_eq!(run.outcome.ended, Ended::Exit(0), "{}", run.tell());
+        assert!(stdout(&run.outcome).ends_with("GUEST-OK race_mixed\n"));
+        assert!(run.journal.has("serial"), "{}", run.tell());
+        assert!(!run.journal.has("promoted"), "{}", run.tell());
+    }
+}
+
+/// (Not race_mixed: what that puts out may be the first to differ, which is no sign of a race.)
+fn a_race_stops_the_run_if_that_is_asked_for() {
+    let guest = built("race_flag").to_string_lossy().into_owned();
+    for n in ["2", "3"] {
+        let words = ["-n", n, "--order", "clocks", "--on-race", "stop"];
+        says(
+            &outcome(&[&words[..], &["--", &guest]].concat()),
+            125,
+            &["thread group", "--on-race stop"],
+        );
+    }
 }
 
 /// A leader that has indeed gone wrong, in the order of operations, too.
@@ -234,6 +273,79 @@ fn a_leader_that_no_replay_agrees_with_is_outvoted() {
             assert!(seen.any(|l| l["replica"] == replica), "{}", run.tell());
         }
     }
+}
+
+/// What it puts out is what tells it; `every`: seconds between checkpoints.
+fn latent(who: &str, every: &str, replicas: &str) -> Run {
+    let guest = built("race_latent").to_string_lossy().into_owned();
+    let flags = ["-n", replicas, "--order", "clocks", "--checkpoint", every];
+    play(&flags, &[&guest, who, "800"], &[])
+}
+
+/// All followers have gone astray in the same way before those were copied that replay the log.
+fn what_led_all_others_astray_before_they_were_copied_outvotes_no_leader() {
+    let _load = Load::from_settings();
+    for _ in 0..settings::repeat() {
+        let run = latent("memory", EVERY, "3");
+        assert!(!run.journal.has("promoted"), "{}", run.tell());
+        assert_eq!(run.outcome.ended, Ended::Exit(125), "{}", run.tell());
+        assert_eq!(stdout(&run.outcome), "", "{}", run.tell());
+        let told = stderr(&run.outcome);
+        assert!(told.contains("copies of the leader come to"), "{told}");
+    }
+}
+
+/// They have done so since, long before it shows, and a replay does, too, unless threads are placed otherwise far from there.
+fn a_race_is_replayed_that_shows_much_later() {
+    let _load = Load::from_settings();
+    for replicas in ["2", "3"] {
+        for _ in 0..settings::repeat() {
+            let run = latent("between", "3", replicas);
+            assert!(!run.journal.has("promoted"), "{}", run.tell());
+            assert_eq!(run.outcome.ended, Ended::Exit(0), "{}", run.tell());
+            assert!(stdout(&run.outcome).contains("astray: 0"), "{}", run.tell());
+            assert!(run.journal.has("race-replayed"), "{}", run.tell());
+        }
+    }
+}
+
+/// Its threads wait for locks, on conditions and so on when it is copied.
+fn a_leader_that_its_own_copy_does_not_agree_with_is_outvoted() {
+    let _load = Load::from_settings();
+    for _ in 0..settings::repeat() {
+        let run = latent("leader", EVERY, "3");
+        assert_eq!(run.outcome.ended, Ended::Exit(0), "{}", run.tell());
+        assert!(
+            stdout(&run.outcome).contains("6 woken, astray: 0"),
+            "{}",
+            run.tell()
+        );
+        assert!(run.journal.has("promoted"), "{}", run.tell());
+    }
+}
+
+/// The leader's other thread spins for ever, or nearly so, where there are two.
+fn who_computes_for_ever_is_found_while_the_leader_spins() {
+    let guest = built("race_astray").to_string_lossy().into_owned();
+    let found = |n: &str, who: &str, yields: &str| {
+        let (order, separator) = ("clocks", "--");
+        outcome(&["-n", n, "--order", order, separator, &guest, who, yields])
+    };
+    let said = "computes without end where the others went on";
+    says(&found("2", "f", "40"), 125, &[said, "stopped"]);
+    // Of three it is made anew, of the one that has come past it.
+    let one = found("3", "2", "0");
+    says(&one, 0, &["replica 3 computes without end", "replaced"]);
+    assert!(stdout(&one).ends_with("GUEST-OK race_astray\n"));
+    // All others stand against the leader, in what may be a race.
+    says(&found("3", "f", "0"), 125, &["may be a race"]);
+}
+
+fn who_polls_for_long_is_right() {
+    let guest = built("wait_poll_long").to_string_lossy().into_owned();
+    let outcome = outcome(&["-n", "2", "--order", "clocks", "--", &guest, "20"]);
+    says(&outcome, 0, &[]);
+    assert_eq!(stdout(&outcome), "GUEST-OK wait_poll_long\n");
 }
 
 fn who_stands_still_after_a_checkpoint_is_found() {
@@ -436,7 +548,11 @@ crate::command::in_both_orders! {
     a_race_is_replayed,
     a_race_is_replayed_where_all_others_stand_against_the_leader,
     where_it_may_be_a_race_no_leader_is_outvoted,
+    who_races_again_and_again_goes_on_in_serial_order,
+    a_race_stops_the_run_if_that_is_asked_for,
     a_leader_that_no_replay_agrees_with_is_outvoted,
+    who_computes_for_ever_is_found_while_the_leader_spins,
+    who_polls_for_long_is_right,
     who_stands_still_after_a_checkpoint_is_found,
     a_crash_needs_no_arbitration,
     a_fault_from_before_the_checkpoint_stops_the_run,
@@ -450,4 +566,22 @@ crate::command::in_both_orders! {
 
 crate::command::in_serial! {
     pbzip2_is_repaired: "a leader whose threads wait on condition variables cannot be copied there"
+}
+
+/// They say themselves that it is clocks that they are about.
+mod in_parallel {
+    #[test]
+    fn what_led_all_others_astray_before_they_were_copied_outvotes_no_leader() {
+        super::what_led_all_others_astray_before_they_were_copied_outvotes_no_leader();
+    }
+
+    #[test]
+    fn a_race_is_replayed_that_shows_much_later() {
+        super::a_race_is_replayed_that_shows_much_later();
+    }
+
+    #[test]
+    fn a_leader_that_its_own_copy_does_not_agree_with_is_outvoted() {
+        super::a_leader_that_its_own_copy_does_not_agree_with_is_outvoted();
+    }
 }

@@ -9,6 +9,7 @@ mod support;
 
 use guest::Guest;
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,6 +29,19 @@ const VARIANTS: &[(&str, u32, &str)] = &[
 ];
 /// In place of such a level: a guest with `async`, compared after the fact.
 const ASYNC: &str = "async";
+/// The same: a guest that goes over from clocks to serial order, at one of the first moments of so many.
+const DESCENDING: &str = "descending";
+const MOMENTS: u64 = 40;
+/// What Geryon says of that.
+const DESCENT: &[&str] = &[
+    "geryon: fault point order-changes",
+    "geryon: from clocks to serial order",
+    "geryon: in serial order after",
+    "geryon: replica 1 is replaced by",
+    "geryon: replica 2 is replaced by",
+    "geryon: replica 3 is replaced by",
+    "geryon: 0 faults seen",
+];
 /// Within so many native runs, the output of a `varies` guest must differ.
 const VARIES_RUNS: usize = 40;
 /// What a report of a divergence must name.
@@ -120,7 +134,10 @@ fn try_guest(
     let ways = usual.flat_map(|(n, order)| {
         let delays = if guest.delayed && n > 1 { DELAYS } else { &[0] };
         let usual = delays.iter().map(move |every| (n, order, *every, "none"));
-        usual.chain((guest.unconfirmed && n > 1).then_some((n, order, 0, ASYNC)))
+        let usual = usual.chain((guest.unconfirmed && n > 1).then_some((n, order, 0, ASYNC)));
+        let descends =
+            n > 1 && order == "clocks" && (guest.descends || settings::descend().is_some());
+        usual.chain(descends.then_some((n, order, 0, DESCENDING)))
     });
     let (numbers, orders) = (settings::replicas(&[2, 3]), settings::orders());
     let asked = |(_, n, order): &&(_, u32, &str)| numbers.contains(n) && orders.contains(order);
@@ -129,7 +146,14 @@ fn try_guest(
     for (n, order, every, level) in ways {
         let without = |(what, _): &(String, String)| what == order || what == level;
         // (Refused together.)
-        let maps_files = level != "none" && guest.env.contains_key("GERYON_SHARED_FILES");
+        let maps_files =
+            !matches!(level, "none" | DESCENDING) && guest.env.contains_key("GERYON_SHARED_FILES");
+        let descends = level == DESCENDING;
+        let is_excluded = |(what, _): &(String, String)| descends && what == "serial";
+        let is_asked = descends || settings::descend().is_none();
+        if !is_asked || guest.not_in.iter().any(is_excluded) {
+            continue;
+        }
         if n > guest.most || maps_files || guest.not_in.iter().any(without) {
             continue;
         }
@@ -137,6 +161,10 @@ fn try_guest(
         let mut way = format!("{n} {order}");
         match level {
             "none" => {}
+            DESCENDING => {
+                let moment = 1 + by_chance() % settings::descend().unwrap_or(MOMENTS);
+                program.option("--fail-at", &format!("order-changes:{moment}"));
+            }
             ASYNC => program.option("--verify", level),
             _ => program.option("--variants", level),
         }
@@ -151,7 +179,10 @@ fn try_guest(
         for round in 1..=settings::repeat() {
             let wrong = match program.run() {
                 Err(e) => vec![e],
-                Ok(outcome) => {
+                Ok(mut outcome) => {
+                    if descends {
+                        outcome.forget(DESCENT);
+                    }
                     slowest = slowest.max(outcome.took.as_millis());
                     let wrong = if guest.beyond {
                         beyond_faults(guest, &outcome)
@@ -176,6 +207,11 @@ fn try_guest(
         notes.push(format!("n{way} {slowest} ms"));
     }
     failures
+}
+
+/// No two runs of the test are the same here: the line that repeats one says which it was.
+fn by_chance() -> u64 {
+    RandomState::new().hash_one(())
 }
 
 /// The run's own folder will be gone; /tmp is there.

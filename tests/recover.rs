@@ -100,6 +100,34 @@ fn killed_replicas_are_replaced() {
     verdicts.finish();
 }
 
+/// What the kernel says of a process's parent, of a child that stops, and of what is left of a sleep, is said of the
+/// program's, whichever replicas are copied and lost. (Where a child is stopped one loss is made: with several of them
+/// one of 130 such runs hangs.)
+#[test]
+fn the_kernel_speaks_of_the_program() {
+    support::no_core_files();
+    let mut verdicts = Verdicts::default();
+    let case = |name, rounds: u32| as_natively(name, name, rounds);
+    for (case, strikes) in [
+        (case("recover_orphans", 10), 4),
+        (case("recover_rest", 3), 4),
+        (case("recover_stops", 10), 1),
+    ] {
+        for replicas in [2, 3] {
+            let scene = Scene {
+                replicas,
+                every_ms: (0, 60),
+                strikes,
+                runs: 4,
+                ..OFTEN
+            };
+            let name = format!("{}, {replicas}", case.name);
+            try_case(&case, &name, scene, Path::new("."), &mut verdicts);
+        }
+    }
+    verdicts.finish();
+}
+
 #[test]
 fn several_faults_are_repaired() {
     support::no_core_files();
@@ -167,6 +195,32 @@ fn threads_that_meet_go_on() {
             let name = format!("C++ {how}{name}");
             try_case(&cpp20(how), &name, scene, inputs, &mut verdicts);
         }
+    }
+    verdicts.finish();
+}
+
+/// Waits for a limited time, beside a thread that waits on a condition, so that the leader cannot be copied in parallel order.
+#[test]
+fn waits_end_in_time() {
+    support::no_core_files();
+    let mut verdicts = Verdicts::default();
+    let limits = Case {
+        name: "limits",
+        argv: vec![
+            built("recover_limits").to_string_lossy().into_owned(),
+            "5".into(),
+        ],
+        check: "tail -1 stdout | grep -qx 'GUEST-OK recover_limits' && ! grep late stdout",
+    };
+    for (name, replicas) in [("limits, two", 2), ("limits", 3)] {
+        let scene = Scene {
+            replicas,
+            every_ms: (300, 1500),
+            strikes: 1,
+            choice: Choice::Leader,
+            ..OFTEN
+        };
+        try_case(&limits, name, scene, Path::new("."), &mut verdicts);
     }
     verdicts.finish();
 }

@@ -117,7 +117,8 @@ fn supervised_redis(order: &str, replicas: u32) {
     is_acceptable(&service, &ready, replicas);
     service.check(told(&socket, "SET a 1") == "+OK\r\n", "it did not take it");
     if replicas > 1 {
-        // (Of two in clocks the lost one cannot be made anew: a thread of the other one waits for a condition, always.)
+        // (Of two in clocks the lost one is made anew in serial order only, after some seconds: a thread of the other one waits
+        // for a condition, always.)
         let journal = service.file("journal");
         replicas::kill(ready.pid);
         service.await_that("another leader", || Replicas::read(&journal).leader != 0);

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 in_both_orders! {
     replicas_are_replaced_taken_out_and_brought_back,
     threads_go_on_while_their_replicas_are_replaced,
+    threads_go_on_in_serial_order,
+    who_waits_in_a_hooked_function_is_copied_in_serial_order,
     the_program_itself_may_not_ask,
 }
 
@@ -112,6 +114,56 @@ fn threads_go_on_while_their_replicas_are_replaced() {
     assert!(text.ends_with("GUEST-OK recover_blocked\n"), "{told}");
     assert!(outcome.status.success() && asked > 0, "{asked}: {told}");
     assert!(told.contains("geryon: 0 faults seen"), "{told}");
+}
+
+fn threads_go_on_in_serial_order() {
+    let guest = built("recover_blocked").to_string_lossy().into_owned();
+    let order = order().unwrap_or("serial");
+    let run = Command::new(settings::geryon())
+        .args(["run", "-n", "2", "--order", order])
+        .args(["--", &guest, "8", "40"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it can be started");
+    wait_for(&run, 2, &json!({}));
+    let said = ask(&run, &["serial"]);
+    assert_eq!(said.contains("from now on"), order == "clocks", "{said}");
+    assert_eq!(said.contains("already"), order == "serial", "{said}");
+    wait_for(&run, 2, &json!({"faults": 0}));
+    let said = ask(&run, &["serial"]);
+    assert!(said.contains("already"), "{said}");
+    let outcome = run.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&outcome.stderr);
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    assert!(text.ends_with("GUEST-OK recover_blocked\n"), "{told}");
+    assert!(outcome.status.success(), "{told}");
+}
+
+/// With clocks a copy of a thread that waits in pthread_cond_wait would have to begin before that.
+fn who_waits_in_a_hooked_function_is_copied_in_serial_order() {
+    let guest = built("recover_joined").to_string_lossy().into_owned();
+    let order = order().unwrap_or("serial");
+    let run = Command::new(settings::geryon())
+        .args(["run", "-n", "2", "--order", order])
+        .args(["--", &guest, "9000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it can be started");
+    wait_for(&run, 2, &json!({}));
+    ask(&run, &["replace", "2"]);
+    wait_for(&run, 2, &json!({"replaced": 1}));
+    let outcome = run.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&outcome.stderr);
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    assert!(text.ends_with("GUEST-OK recover_joined\n"), "{told}");
+    assert!(outcome.status.success(), "{told}");
+    assert_eq!(
+        told.contains("in serial order"),
+        order == "clocks",
+        "{told}"
+    );
 }
 
 fn the_program_itself_may_not_ask() {

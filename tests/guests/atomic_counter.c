@@ -1,5 +1,6 @@
 // build:
 // varies
+// descends
 // Proves: raw fetch_add under contention: every thread hashes the values it
 // drew, so the order of the atomics themselves matters.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // varies
+// descends
 // Proves: a lock of one's own on futex (Drepper's second mutex): no library
 // entry to rewrite; order comes from the atomics alone.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build: -std=c++20
 // deterministic
+// descends
 // Proves: std::thread, mutex, unique_lock, condition_variable, call_once,
 // async, shared_mutex, shared_ptr across threads, exceptions from threads.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// descends
 // Proves: children of children, exit codes, all forms of wait, getppid.
 #include "guest.h"
 #include <sys/resource.h>

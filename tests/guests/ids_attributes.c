@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// descends
 // Proves: calls that look private and name a process or thread by its id (own, another thread's, a
 // child's): niceness, scheduling, input/output priority. Followers have other ids in the kernel, and were
 // told ESRCH.

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// descends
 // Proves: threads that sleep for seconds, each in another call or lock, are not
 // taken for hung ones; nor is a process that waits for its child.
 #include "guest.h"

@@ -3,6 +3,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// descends
 // Proves: a hand-made gate on one condition variable with broadcast: the order of waking decides the signature.
 #include "racey.h"
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;

@@ -3,6 +3,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// descends
 // Proves: a bounded queue on two condition variables: every thread puts and takes in turn; who takes what decides the signature.
 #include "racey.h"
 #define ROOM 4

@@ -3,6 +3,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// descends
 // Proves: writers mix under a rwlock, readers hash what they see.
 #include "racey.h"
 static pthread_rwlock_t l = PTHREAD_RWLOCK_INITIALIZER;

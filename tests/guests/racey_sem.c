@@ -3,6 +3,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// descends
 // Proves: a semaphore as a lock, tried first: outcome and order both enter the signature.
 #include "racey.h"
 #include <semaphore.h>

@@ -1,5 +1,6 @@
 // build: -lm
 // args: 64 5
+// descends
 // Proves: 64 threads that are blocked each in its own way (read, poll, futex,
 // mutex, condition, semaphore, sleep, read inside a handler on an alternate
 // stack, holding a robust mutex, not at all) go on as if nothing had happened,

@@ -4,6 +4,7 @@
 // args: latch 300
 // args: wait 300
 // beyond
+// descends
 // Proves: threads that meet in C++20's semaphores, barriers, latches and waits for an atomic, which sleep in
 // the program's own futex calls, go on when a replica is lost, or are stopped with a report. (Plain loads
 // decide which atomic instruction libstdc++ executes next.)

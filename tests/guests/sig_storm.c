@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// descends
 // Proves: a timer that rings faster than its handler runs under Geryon neither
 // piles handler upon handler until the stack is full, nor keeps the program
 // from its own work.

@@ -1,6 +1,7 @@
 // build:
 // replicas: 1
 // deterministic
+// descends
 // Proves: cancellation of a thread in read, in cond_wait and by testcancel:
 // cleanup handlers run, result is PTHREAD_CANCELED (SIGCANCEL and unwinding
 // through a rewritten call).

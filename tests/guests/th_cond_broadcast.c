@@ -1,4 +1,5 @@
 // build:
+// descends
 // Proves: a bounded queue with broadcast: who gets which item is printed by
 // each consumer; every item arrives once.
 #include "guest.h"

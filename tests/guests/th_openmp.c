@@ -1,5 +1,6 @@
 // build: -fopenmp
 // beyond
+// descends
 // Proves: libgomp's own futex barriers and locks: parallel for, reduction,
 // critical, dynamic schedule (who did what is hashed and printed). Plain loads
 // decide inside libgomp.

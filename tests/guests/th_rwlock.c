@@ -1,4 +1,5 @@
 // build:
+// descends
 // Proves: readers and writers, both preferences, try and timed forms; what the
 // readers saw is printed.
 #include "guest.h"

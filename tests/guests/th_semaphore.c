@@ -1,4 +1,5 @@
 // build:
+// descends
 // Proves: unnamed semaphores: wait, trywait, timedwait, getvalue;
 // outcomes under contention are printed.
 #include "guest.h"

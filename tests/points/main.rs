@@ -62,6 +62,7 @@ fn way(point: FaultPoint) -> Way {
             ..in_order("clocks")
         },
         P::AtomicUnpublished | P::AtomicUnadvanced => in_order("clocks"),
+        P::OrderChanges => in_order("clocks"),
         P::TurnReleased | P::TurnUnpublished | P::TurnTaken => in_order("serial"),
         // Which of its parts are short is the program's and the kernel's affair.
         P::RestBegun | P::RestSummed => behind(&["write-halved:1"]),

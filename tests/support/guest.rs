@@ -15,6 +15,7 @@
 //! | `// varies` | natively the output differs from run to run (checked) |
 //! | `// beyond` | plain loads decide: right, or reported |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
+//! | `// descends` | also going over from clocks to serial order in its midst (`order-changes`) |
 //! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
 //! | `// async` | also with `--verify async` |
 //! | `// not in serial: why` | an order that it is not run in (`clocks` likewise), or variants (`code`, `data`); the reason is printed |
@@ -53,6 +54,8 @@ pub struct Guest {
     pub beyond: bool,
     /// The call that is refused.
     pub refused: Option<String>,
+    /// Also run going over from clocks to serial order.
+    pub descends: bool,
     /// Also run with threads that are delayed at records.
     pub delayed: bool,
     /// Also run while nothing waits for confirmations.
@@ -112,6 +115,7 @@ impl Guest {
             varies: false,
             beyond: false,
             refused: None,
+            descends: false,
             delayed: false,
             unconfirmed: false,
             not_in: Vec::new(),
@@ -149,6 +153,7 @@ impl Guest {
                 "deterministic" => guest.deterministic = true,
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
+                "descends" => guest.descends = true,
                 "delayed" => guest.delayed = true,
                 "async" => guest.unconfirmed = true,
                 "not in serial" | "not in clocks" | "not in code" | "not in data" => {

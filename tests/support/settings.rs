@@ -18,6 +18,7 @@
 //! | `SECONDS=n` | how long new ones are begun (110 if it is not said which) |
 //! | `STEPS=n` | how many calls each of them makes |
 //! | `KILLS=n` | up to so many replicas are killed while each of them runs (none) |
+//! | `DESCEND=n` | all guests, and these runs only: with clocks, going over to serial order at one of the first n moments |
 //! | `GERYON_BIN=path` | another binary than the one cargo just built |
 
 use std::ops::RangeInclusive;
@@ -38,6 +39,12 @@ fn flag(name: &str) -> bool {
 /// The binary under test.
 pub fn geryon() -> String {
     std::env::var("GERYON_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_geryon").to_owned())
+}
+
+/// The moments among which one is chosen at which guests go over to serial order.
+#[allow(dead_code)] // guests do
+pub fn descend() -> Option<u64> {
+    number("DESCEND").map(u64::from)
 }
 
 /// Does this case's name pass the filter?

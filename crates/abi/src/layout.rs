@@ -5,6 +5,7 @@
 //! programs (0x55..), nor to mappings (0x7f..), nor to non-PIE images; a program that asks
 //! for it by a fixed address is refused.
 
+pub mod carries;
 pub mod dumpable;
 pub mod filter;
 pub mod flight;
@@ -26,6 +27,7 @@ mod segment;
 pub mod sent;
 pub mod strict;
 mod timer;
+mod turns;
 pub mod verify;
 pub mod vforked;
 pub mod wait;
@@ -41,6 +43,7 @@ pub use request::{Reap, Report, enclosed, failed, reap};
 pub use segment::{Alone, CoreLine, FollowerLine, Header, MARKS, Mark, OpenHeader, RingControl};
 pub use sent::Sent;
 pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
+pub use turns::{Turns, turn};
 pub use word::{Word32, Word64};
 
 use core::mem::{align_of, offset_of, size_of};
@@ -182,8 +185,10 @@ pub struct Private {
     pub tsc_mult: u64,
     /// Where its memory lies, see [`Layout`]; of a copy it is what it is of its source.
     pub layout: Layout,
-    /// 1: one thread runs at a time.
-    pub serial: u32,
+    /// 1: one thread runs at a time. (The monitor may set it while the process runs.)
+    pub serial: Word32,
+    /// Whose turn it is then.
+    pub turns: Turns,
     /// Cores that the replicas may use.
     pub cores: u32,
     /// 1: there are more threads than cores, and who looks again and again keeps others from running.
@@ -362,7 +367,8 @@ pub struct Block {
     pub flight_nr: u32,
     /// The gate that the thread has come to last; 0: none since this call has begun.
     pub flight_entered: u32,
-    pad4: u32,
+    /// New leader: see [`carries`].
+    pub carries: AtomicU32,
     /// Digest of what it was given.
     pub flight_digest: u64,
     /// Digest of what all have agreed on last that this thread is to do.
@@ -422,11 +428,12 @@ pub struct Block {
     pub contradicted: u64,
     /// What a call asks of a timer.
     pub timer_asked: Timer,
-    /// Leader: where the time lies that a sleep was asked for, and that time; 0: no sleep is under way. (Where
-    /// the program wants to know the rest at the same place, the kernel writes it at each stop.)
-    pub asleep_at: u64,
-    /// See there.
-    pub asleep_for: [u64; 2],
+    /// Where the program wants to be told what is left of the sleep under way; 0: there is none.
+    pub rest_at: u64,
+    /// Where the kernel tells it.
+    pub rest: [u64; 2],
+    /// The signal that the program wants at the end of its parent (PR_SET_PDEATHSIG), and one more; 0: it has never said.
+    pub at_parents_end: u32,
     /// While a signal is delivered that ended a call with a mask of its own: 1, and that mask.
     pub call_mask: [u64; 2],
     /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.
@@ -474,7 +481,7 @@ pub struct Block {
     pub noted: u64,
     /// Follower: the number of the last load of its own of a word that threads store plainly.
     pub loaded: u64,
-    /// Strict follower: 1 when it is to wait behind the present operation before it goes on.
+    /// Strict follower: 1 when it is to wait behind the present operation before it goes on, 2 behind the next one.
     pub holds: u32,
     pad5: u32,
 }

@@ -241,6 +241,8 @@ points! {
     SuccessorAsked = "successor-asked", Deed::Monitor;
     /// The successor is killed when it leads, and has not used all that it was given.
     SuccessorLeads = "successor-leads", Deed::Monitor;
+    /// The run goes over from clocks to serial order. (Passed each time that the monitor has served what there was.)
+    OrderChanges = "order-changes", Deed::Monitor;
 }
 
 impl FaultPoint {
@@ -255,7 +257,12 @@ impl FaultPoint {
         use FaultPoint as P;
         matches!(
             self,
-            P::MemoryShort | P::MemoryUnwritable | P::LookKilled | P::StopKilled | P::ResumeKilled
+            P::MemoryShort
+                | P::MemoryUnwritable
+                | P::LookKilled
+                | P::StopKilled
+                | P::ResumeKilled
+                | P::OrderChanges
         )
     }
 

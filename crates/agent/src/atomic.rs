@@ -37,6 +37,8 @@ extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64, hook
     let at = target(d, s, address);
     let outcome = match d.op {
         n if op::loads(n) => load::ordered(s, d, at, hook == 0),
+        // A place where a loop waits, in code that was mapped on the way from clocks to serial order.
+        op::PAUSE | op::MAY_WAIT => BY_ITSELF,
         op::STORE if !is_writable(at, d.size) => BY_ITSELF,
         _ => {
             on_operation(s, d, at);

@@ -10,7 +10,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use geryon_abi::layout::{CLOCKS, wait};
 
 /// A process-wide ordered section.
+#[repr(C)]
 pub struct Section {
+    /// First: the monitor looks at that of `LIFE`.
     lock: AtomicU32,
     clock: AtomicU32,
     owner: AtomicU64,
@@ -19,6 +21,7 @@ pub struct Section {
 /// Memory calls: mmap, munmap, mremap, brk.
 pub static MEMORY: Section = Section::new();
 /// Births and deaths of threads.
+#[unsafe(export_name = "geryon_life")]
 pub static LIFE: Section = Section::new();
 
 /// Clocks for objects that have no room for one: addresses hash into them.

@@ -57,7 +57,9 @@ pub mod nr {
     pub const EXIT_GROUP: u64 = 231;
     pub const TGKILL: u64 = 234;
     pub const SCHED_YIELD: u64 = 24;
+    pub const NANOSLEEP: u64 = 35;
     pub const SIGALTSTACK: u64 = 131;
+    pub const CLOCK_NANOSLEEP: u64 = 230;
     pub const WAITID: u64 = 247;
     pub const OPENAT: u64 = 257;
     pub const DUP3: u64 = 292;
@@ -96,7 +98,13 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     match table::row(number) {
         // (Calls that change mappings are refused there; a hook gives a pthread function a time of ours.)
         Some(row) if is_ordered(number) || number == nr::FUTEX => dispatch(frame, row),
-        Some(row) => crate::nowhere::hide(frame, row, dispatch),
+        Some(row) => {
+            if matches!(number, nr::NANOSLEEP | nr::CLOCK_NANOSLEEP) {
+                // (A copy of one that slept.)
+                crate::sleep::wake(frame);
+            }
+            crate::nowhere::hide(frame, row, dispatch);
+        }
         None => {
             /// Beyond this no kernel will have calls for a long time: not worth a message.
             const PLAUSIBLE: u64 = 1 << 20;
@@ -171,6 +179,12 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
             crate::settings::ask(&frame.args(), row);
             call::input(frame, row);
         }
+        nr::NANOSLEEP | nr::CLOCK_NANOSLEEP => {
+            crate::sleep::begin(frame, row);
+            call::input(frame, row);
+            crate::sleep::wake(frame);
+        }
+        nr::PRCTL if crate::orphan::prctl(frame) => {}
         nr::PRCTL if crate::dumpable::prctl(frame) || crate::seccomp::prctl(frame) => {}
         nr::SECCOMP => crate::seccomp::seccomp(frame),
         nr::TGKILL if changes_ids_of_threads(frame) => {
@@ -238,7 +252,7 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
 fn changes_ids_of_threads(frame: &Frame) -> bool {
     const SIGSETXID: u64 = 33;
     let p = private();
-    frame.rdx as u32 as u64 == SIGSETXID && p.serial == 0 && p.replicas > 1
+    frame.rdx as u32 as u64 == SIGSETXID && p.serial.get() == 0 && p.replicas > 1
 }
 
 /// A command of a multiplexed call that has no row, or is refused.

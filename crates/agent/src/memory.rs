@@ -49,6 +49,7 @@ const CLEARED: u8 = 2;
 /// or the end of what it should have made shorter.
 const CUT: u8 = 4;
 const EINVAL: i64 = -22;
+const EEXIST: i64 = -17;
 
 /// mmap, munmap, mremap, brk.
 pub fn ordered(frame: &mut Frame, row: &Row) {
@@ -57,6 +58,11 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     let digest = marshal::digest(row, &args);
     let b = block();
     if claims_reserved(nr, &args) {
+        if nr == NR_MMAP && args[3] & MAP_FIXED_NOREPLACE != 0 {
+            // That something is there already is what such a call asks for.
+            frame.rax = EEXIST as u64;
+            return;
+        }
         refused(nr, 0);
         frame.rax = EINVAL as u64;
         return;
@@ -108,7 +114,7 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     } else {
         call::check_asked(row, &args);
         b.flight_nr = row.nr as u32;
-        let given = still::given(nr, &args);
+        let given = still::given(nr, &unreserved(nr, args));
         real_in_flight(call::number_of(row), &given, true);
         noted(b)
     };
@@ -237,6 +243,15 @@ fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
         NR_BRK => false,
         _ => touches_reserved(a[0], a[1]),
     }
+}
+
+/// Without a hint into Geryon's memory, which is not full: the kernel would map something in a hole of it, as for the
+/// heaps of V8, which asks for random places.
+fn unreserved(nr: u64, mut a: [u64; 6]) -> [u64; 6] {
+    if nr == NR_MMAP && a[3] & MAP_FIXED == 0 && touches_reserved(a[0], a[1]) {
+        a[0] = 0;
+    }
+    a
 }
 
 fn failed(result: i64) -> bool {

@@ -290,6 +290,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.owes.store(owes::NOTHING, Ordering::Relaxed);
     crate::timer::forget();
     crate::sent::forget(block());
+    block().at_parents_end = 0;
     if p.multi.get() != 0 {
         crate::clock::begin_anew();
     }
@@ -393,6 +394,7 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         // Its new program has them, too, and another memory.
         rpc(number::FILTERS, b.filter, 0, 0);
     }
+    crate::orphan::executes(b);
     // Not `execute`: the turn must not go to another thread of a program that is about to end. (But to another
     // process.)
     crate::thread::kin::leaves(b);

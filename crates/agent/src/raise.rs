@@ -101,6 +101,7 @@ const REISSUE: u64 = 2;
 
 /// Have the handlers of signals run at the application state in the frame.
 pub fn deliver(frame: &mut Frame, signals: &Together) -> ! {
+    crate::sleep::wake(frame);
     crate::nowhere::show(frame);
     // The handler's frame shows the program's own code (it may unwind from there); its
     // rt_sigreturn finds the trampoline again.

@@ -4,6 +4,7 @@
 use crate::gate::{guarded, real_blocking, rpc};
 use crate::promotion;
 use crate::raise;
+use crate::serial;
 use crate::state::{Here, block_anew, header};
 use crate::wait::{announce, announce_end, intend_call};
 use core::sync::atomic::Ordering;
@@ -21,10 +22,9 @@ const EFAULT: i64 = -14;
 
 /// wait4 and waitid: the result, with what they write written, and the child that is gone, or 0.
 pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
-    let serial = crate::serial::active();
     if let Some(result) = promotion::given(b, row, &args, digest) {
-        if serial {
-            crate::serial::acquire(b);
+        if serial::active() {
+            serial::acquire(b);
         }
         let gone = crate::process::gone_child(row.nr as u64, &args, result);
         forget(gone);
@@ -39,6 +39,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
     } else {
         (args[0], args[1], args[3])
     };
+    let mut interrupted = false;
     loop {
         let seen = header().child_events.load(Ordering::SeqCst);
         let mut reap = Reap {
@@ -60,9 +61,12 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
             return (result, if is_gone { child as u32 } else { 0 });
         }
         b.flight.store(flight::NONE, Ordering::Release);
+        if interrupted {
+            return (RESTARTS, 0);
+        }
         b.repeatable = repeat::CALL;
-        if serial {
-            crate::serial::release(b);
+        if serial::active() {
+            serial::release(b);
         }
         intend_call(b, row.nr, digest);
         announce(wait::KERNEL, row.nr as u64, 0);
@@ -70,14 +74,13 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
         let slept = real_blocking(NR_FUTEX, &[events, 0, seen as u64, 0, 0, 0], true);
         announce_end();
         b = block_anew();
-        if serial {
-            crate::serial::acquire(b);
+        if serial::active() {
+            serial::acquire(b);
         }
         b.repeatable = repeat::NOTHING;
         b.call_start = b.pos;
-        if raise::pending(b) && (slept == -4 || (-516..=-512).contains(&slept)) {
-            return (RESTARTS, 0);
-        }
+        // (Natively, too, a child that is there is told of before a signal is seen: its end or stop sends one.)
+        interrupted = raise::pending(b) && (slept == -4 || (-516..=-512).contains(&slept));
     }
 }
 

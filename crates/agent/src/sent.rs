@@ -22,7 +22,6 @@ const NR_SIGNALFD: u16 = 282;
 const NR_SIGNALFD4: u16 = 289;
 const NR_PIDFD_SEND_SIGNAL: u16 = 424;
 const SIGKILL: u64 = 9;
-const SIGSTOP: u64 = 19;
 /// Beyond these, each that is sent comes.
 const LAST: u64 = 31;
 /// SIG_DFL and SIG_IGN: no handlers.
@@ -57,7 +56,7 @@ fn note(nr: u16, args: &[u64; 6]) {
 fn posts(nr: u16, args: &[u64; 6]) -> Option<(u64, u64)> {
     let at = if nr == NR_TGKILL { 2 } else { 1 };
     let signal = u64::from(args[at] as u32);
-    let is_known = bit(signal) != 0 && !matches!(signal, SIGKILL | SIGSTOP);
+    let is_known = bit(signal) != 0 && signal != SIGKILL;
     (is_known && private().replicas > 1).then_some((args[0], signal))
 }
 

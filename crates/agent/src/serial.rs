@@ -19,38 +19,54 @@ use crate::stop::broken;
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at, wake_one_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use geryon_abi::layout::turn::{FREE, LENT, OFFERED, TAKEN};
 use geryon_abi::layout::{FIRST_LOOK, MAX_THREADS, repeat, wait, why};
 use geryon_abi::record::{kind, kind_of, seal, unseal, word};
 use holder::{Holder, LOOK_NS, Loan};
 
-/// The turn is free.
-const FREE: u32 = 0;
-/// Somebody has it.
-const TAKEN: u32 = 1;
-/// Free, but not for who had it last: others were waiting.
-const OFFERED: u32 = 2;
-/// Who had it last makes a call that is over soon, and goes on then.
-const LENT: u32 = 3;
 /// How often it is lent before it is given away, while others wait.
 const MOST_LENT: u32 = 64;
 
-/// Leader: the turn.
-static TURN: AtomicU32 = AtomicU32::new(TAKEN);
-/// Leader: threads that wait for it.
-static WAITING: AtomicU32 = AtomicU32::new(0);
-/// Leader: how often it was lent since it was given away.
-static LENDS: AtomicU32 = AtomicU32::new(0);
-/// Who had it last, and that thread's position then (changed by the owner only).
-static LAST_SLOT: AtomicU64 = AtomicU64::new(0);
-static LAST_POS: AtomicU64 = AtomicU64::new(0);
-/// Leader: slot of the thread that has the turn.
-static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Detail of a TURN record: the turn was taken from who had it.
 const FORCED: u8 = 1;
 /// The same: a KIN record follows.
 const WITH_KIN: u8 = 2;
+
+/// Leader: the turn.
+fn turn() -> &'static AtomicU32 {
+    &private().turns.state
+}
+
+/// Leader: threads that wait for it.
+fn waiting() -> &'static AtomicU32 {
+    &private().turns.waiting
+}
+
+/// Leader: how often it was lent since it was given away.
+fn times_lent() -> &'static AtomicU32 {
+    &private().turns.lends
+}
+
+/// Who had it last (changed by the owner only),
+fn last_slot() -> &'static AtomicU64 {
+    &private().turns.last_slot
+}
+
+/// and that thread's position then.
+fn last_pos() -> &'static AtomicU64 {
+    &private().turns.last_pos
+}
+
+/// Slot of the thread that has the turn.
+fn owner() -> &'static AtomicU32 {
+    &private().turns.owner
+}
+
 /// Number of the present turn.
-static NUMBER: AtomicU32 = AtomicU32::new(0);
+fn turn_number() -> &'static AtomicU32 {
+    &private().turns.number
+}
+
 /// Follower: where the thread whose turn comes next waits, by the turn's number.
 static NEXT: [Place; PLACES] = [const {
     Place {
@@ -84,14 +100,14 @@ pub fn active() -> bool {
 #[inline(always)]
 pub fn looks() -> bool {
     let p = private();
-    (p.serial != 0 || p.multi.get() == 0) && block().vforked == 0
+    (p.serial.get() != 0 || p.multi.get() == 0) && block().vforked == 0
 }
 
 /// Is this process run serially?
 #[inline(always)]
 pub fn is_serial() -> bool {
     let p = private();
-    p.serial != 0 && p.multi.get() != 0
+    p.serial.get() != 0 && p.multi.get() != 0
 }
 
 /// The first thread has the first turn (before its second thread is made; and in a forked child).
@@ -100,16 +116,17 @@ pub fn begin(mut b: Here) {
         b.plain = FIRST_LOOK;
     }
     b.has_turn.store(1, Ordering::Relaxed);
-    OWNER.store(b.slot, Ordering::Relaxed);
-    TURN.store(TAKEN, Ordering::Relaxed);
-    WAITING.store(0, Ordering::Relaxed);
-    LENDS.store(0, Ordering::Relaxed);
-    NUMBER.store(0, Ordering::Relaxed);
+    owner().store(b.slot, Ordering::Relaxed);
+    turn().store(TAKEN, Ordering::Relaxed);
+    waiting().store(0, Ordering::Relaxed);
+    times_lent().store(0, Ordering::Relaxed);
+    turn_number().store(0, Ordering::Relaxed);
 }
 
 /// Leader: about to make this call, which may block; let others run.
 pub fn release_for(b: Here, nr: u16, args: &[u64; 6]) {
-    let lends = is_awaited() && LENDS.load(Ordering::SeqCst) < MOST_LENT && quick::is(nr, args);
+    let lends =
+        is_awaited() && times_lent().load(Ordering::SeqCst) < MOST_LENT && quick::is(nr, args);
     give(b, lends);
 }
 
@@ -124,18 +141,18 @@ fn give(b: Here, lends: bool) {
     }
     kin::give(b, lends);
     b.starves.store(0, Ordering::Relaxed);
-    LAST_SLOT.store(b.slot as u64, Ordering::Relaxed);
-    LAST_POS.store(b.pos, Ordering::Relaxed);
+    last_slot().store(b.slot as u64, Ordering::Relaxed);
+    last_pos().store(b.pos, Ordering::Relaxed);
     let next = if lends {
         LENT
-    } else if WAITING.load(Ordering::SeqCst) != 0 {
+    } else if waiting().load(Ordering::SeqCst) != 0 {
         OFFERED
     } else {
         FREE
     };
     match lends {
-        true => LENDS.fetch_add(1, Ordering::SeqCst),
-        false => LENDS.swap(0, Ordering::SeqCst),
+        true => times_lent().fetch_add(1, Ordering::SeqCst),
+        false => times_lent().swap(0, Ordering::SeqCst),
     };
     // Whoever takes it next tells the others.
     let kept = block_anew();
@@ -143,10 +160,10 @@ fn give(b: Here, lends: bool) {
         broken();
     }
     point!(TurnReleased);
-    TURN.swap(next, Ordering::SeqCst);
-    if !lends && WAITING.load(Ordering::SeqCst) != 0 {
+    turn().swap(next, Ordering::SeqCst);
+    if !lends && waiting().load(Ordering::SeqCst) != 0 {
         // It is not this one, and takes the turn, or finds that somebody has, who will wake the next.
-        wake_one_at(&TURN as *const AtomicU32 as u64, false);
+        wake_one_at(turn() as *const AtomicU32 as u64, false);
     }
 }
 
@@ -170,16 +187,16 @@ pub fn acquire(b: Here) {
     let among_kin = kin::acquire();
     // A register that held it while the thread slept may name another one by now.
     let b = block_anew();
-    OWNER.store(b.slot, Ordering::SeqCst);
+    owner().store(b.slot, Ordering::SeqCst);
     b.has_turn.store(1, Ordering::SeqCst);
     b.robbed.store(0, Ordering::Relaxed);
     let (slot, pos) = (
-        LAST_SLOT.load(Ordering::Relaxed),
-        LAST_POS.load(Ordering::Relaxed),
+        last_slot().load(Ordering::Relaxed),
+        last_pos().load(Ordering::Relaxed),
     );
     if slot != b.slot as u64 || pos != b.pos {
-        let number = NUMBER.load(Ordering::Relaxed).wrapping_add(1);
-        NUMBER.store(number, Ordering::Relaxed);
+        let number = turn_number().load(Ordering::Relaxed).wrapping_add(1);
+        turn_number().store(number, Ordering::Relaxed);
         let with_kin = if among_kin.is_some() { WITH_KIN } else { 0 };
         let w = word(kind::TURN, forced | with_kin, 0, number);
         append(b, [w, seal(w, slot as u32, pos), pos]);
@@ -208,31 +225,31 @@ pub fn acquire(b: Here) {
 /// Leader: has the thread lent the turn, and nobody has taken it?
 fn regains(b: Here) -> bool {
     let seq = Ordering::SeqCst;
-    TURN.load(seq) == LENT
-        && LAST_SLOT.load(seq) == b.slot as u64
-        && TURN.compare_exchange(LENT, TAKEN, seq, seq).is_ok()
+    turn().load(seq) == LENT
+        && last_slot().load(seq) == b.slot as u64
+        && turn().compare_exchange(LENT, TAKEN, seq, seq).is_ok()
 }
 
 /// Leader: wait until the turn can be had, and take it: by force ([`FORCED`]), or not.
 fn wait_for_turn(b: Here) -> u8 {
     let mut forced = 0;
     let (mut holder, mut same) = (Holder::default(), Holder::default());
-    WAITING.fetch_add(1, Ordering::SeqCst);
+    waiting().fetch_add(1, Ordering::SeqCst);
     let mut patience = Patience::long();
     let mut loan = Loan::default();
-    announce(wait::TURN, &TURN as *const AtomicU32 as u64, 0);
+    announce(wait::TURN, turn() as *const AtomicU32 as u64, 0);
     loop {
-        let now = TURN.load(Ordering::SeqCst);
-        let mine = LAST_SLOT.load(Ordering::SeqCst) == b.slot as u64;
-        let others = WAITING.load(Ordering::SeqCst) > 1;
+        let now = turn().load(Ordering::SeqCst);
+        let mine = last_slot().load(Ordering::SeqCst) == b.slot as u64;
+        let others = waiting().load(Ordering::SeqCst) > 1;
         let may = match now {
             FREE => true,
             OFFERED => !mine || !others,
-            LENT => mine || loan.is_overdue(LAST_POS.load(Ordering::SeqCst)),
+            LENT => mine || loan.is_overdue(last_pos().load(Ordering::SeqCst)),
             _ => false,
         };
         if may
-            && TURN
+            && turn()
                 .compare_exchange(now, TAKEN, Ordering::SeqCst, Ordering::SeqCst)
                 .is_ok()
         {
@@ -241,7 +258,7 @@ fn wait_for_turn(b: Here) -> u8 {
         if !may && patience.spend() {
             let limit = holder.look_again();
             if loan.nap(limit, |ns| {
-                sleep_at_most(&TURN as *const AtomicU32 as u64, now, ns)
+                sleep_at_most(turn() as *const AtomicU32 as u64, now, ns)
             }) {
                 continue;
             }
@@ -253,23 +270,24 @@ fn wait_for_turn(b: Here) -> u8 {
             }
         }
     }
-    WAITING.fetch_sub(1, Ordering::SeqCst);
+    waiting().fetch_sub(1, Ordering::SeqCst);
     announce_end();
     forced
 }
 
 /// Leader: was this thread the last one to have the turn, and has it been nowhere since?
 fn was_last(b: Here) -> bool {
-    LAST_SLOT.load(Ordering::SeqCst) == b.slot as u64 && LAST_POS.load(Ordering::SeqCst) == b.pos
+    last_slot().load(Ordering::SeqCst) == b.slot as u64
+        && last_pos().load(Ordering::SeqCst) == b.pos
 }
 
 /// Leader: does the log's last record say whose the turn was, and which one this is? Registers have held
 /// that since it was looked up, and a turn that never comes stops all followers.
 fn is_as_kept(b: Here) -> bool {
     let [w, second, pos] = [3, 2, 1].map(|n| word_at(b, b.pos - n));
-    unseal(w, second, pos).map(u64::from) == Some(LAST_SLOT.load(Ordering::SeqCst))
-        && pos == LAST_POS.load(Ordering::SeqCst)
-        && geryon_abi::record::low_of(w) == NUMBER.load(Ordering::SeqCst)
+    unseal(w, second, pos).map(u64::from) == Some(last_slot().load(Ordering::SeqCst))
+        && pos == last_pos().load(Ordering::SeqCst)
+        && geryon_abi::record::low_of(w) == turn_number().load(Ordering::SeqCst)
 }
 
 /// Follower: this thread stands at its present position and holds nothing back.
@@ -284,7 +302,7 @@ pub fn pause(mut b: Here) {
 /// here wakes nobody who would have to see this change.)
 fn changed() {
     fence(Ordering::SeqCst);
-    let next = place_of(NUMBER.load(Ordering::SeqCst).wrapping_add(1));
+    let next = place_of(turn_number().load(Ordering::SeqCst).wrapping_add(1));
     next.events.fetch_add(1, Ordering::SeqCst);
     if next.sleepers.load(Ordering::SeqCst) != 0 {
         wake_at(&raw const next.events as u64, false);
@@ -314,7 +332,7 @@ pub fn take(mut b: Here, w: u64) -> bool {
     let mut patience = Patience::long();
     announce(
         wait::TURN,
-        &NUMBER as *const AtomicU32 as u64,
+        turn_number() as *const AtomicU32 as u64,
         number as u64,
     );
     let place = place_of(number);
@@ -326,7 +344,7 @@ pub fn take(mut b: Here, w: u64) -> bool {
             rewind(b, start);
             return false;
         }
-        let ready = NUMBER.load(Ordering::SeqCst) == number.wrapping_sub(1)
+        let ready = turn_number().load(Ordering::SeqCst) == number.wrapping_sub(1)
             && (released_at(before) == pos || (forced && position(before) == pos));
         if ready {
             break;
@@ -345,8 +363,8 @@ pub fn take(mut b: Here, w: u64) -> bool {
     crate::log::verified(b);
     before.robbed.store(forced as u32, Ordering::SeqCst);
     b.robbed.store(0, Ordering::SeqCst);
-    NUMBER.store(number, Ordering::SeqCst);
-    OWNER.store(b.slot, Ordering::SeqCst);
+    turn_number().store(number, Ordering::SeqCst);
+    owner().store(b.slot, Ordering::SeqCst);
     point!(TurnTaken);
     changed();
     if detail & WITH_KIN == 0 {
@@ -367,25 +385,25 @@ pub fn take(mut b: Here, w: u64) -> bool {
 /// stood waiting with, the next that is logged of it is a turn again, or the leader has let two run.
 #[inline(always)]
 pub fn runs(b: Here) -> bool {
-    OWNER.load(Ordering::SeqCst) == b.slot || b.robbed.load(Ordering::SeqCst) != 0
+    owner().load(Ordering::SeqCst) == b.slot || b.robbed.load(Ordering::SeqCst) != 0
 }
 
 /// Follower: is this the thread that has its process's turn?
 fn owns(b: Here) -> bool {
-    OWNER.load(Ordering::SeqCst) == b.slot
+    owner().load(Ordering::SeqCst) == b.slot
 }
 
 /// The process leads from now on: the turn is with whom its former leader has last given it to, unless
 /// that thread has ended.
 pub fn promoted() {
-    let owner = OWNER.load(Ordering::SeqCst);
-    let o = block_at(owner as usize);
+    let slot = owner().load(Ordering::SeqCst);
+    let o = block_at(slot as usize);
     let ended = o.this == 0 || o.free.load(Ordering::SeqCst) != 0;
-    WAITING.store(0, Ordering::SeqCst);
-    LENDS.store(0, Ordering::SeqCst);
+    waiting().store(0, Ordering::SeqCst);
+    times_lent().store(0, Ordering::SeqCst);
     kin::promoted();
-    LAST_SLOT.store(owner as u64, Ordering::SeqCst);
-    LAST_POS.store(position(o), Ordering::SeqCst);
+    last_slot().store(slot as u64, Ordering::SeqCst);
+    last_pos().store(position(o), Ordering::SeqCst);
     for slot in 0..MAX_THREADS {
         let b = block_at(slot);
         if b.this != 0 && b.vforked == 0 {
@@ -393,10 +411,10 @@ pub fn promoted() {
         }
     }
     if ended {
-        TURN.store(FREE, Ordering::SeqCst);
+        turn().store(FREE, Ordering::SeqCst);
     } else {
         o.has_turn.store(1, Ordering::SeqCst);
-        TURN.store(TAKEN, Ordering::SeqCst);
+        turn().store(TAKEN, Ordering::SeqCst);
     }
 }
 
@@ -435,12 +453,12 @@ pub fn yield_turn(mut b: Here) {
 
 /// Leader: does another thread wait for the turn, or a process for that of the kin?
 pub(crate) fn is_awaited() -> bool {
-    WAITING.load(Ordering::SeqCst) != 0 || kin::is_awaited()
+    waiting().load(Ordering::SeqCst) != 0 || kin::is_awaited()
 }
 
 /// Leader: which turn this is.
 pub(crate) fn number() -> u32 {
-    NUMBER.load(Ordering::Relaxed)
+    turn_number().load(Ordering::Relaxed)
 }
 
 /// Leader: log a yield that is over.

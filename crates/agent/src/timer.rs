@@ -51,24 +51,6 @@ pub fn clock_here(clock: i32) -> i32 {
     (!(ids::own(id as u32) as i32) << KIND_BITS) | (clock & ((1 << KIND_BITS) - 1))
 }
 
-/// Leader: a sleep is about to begin. A copy of its thread is to be asked for what it was asked for.
-pub fn sleeps(mut b: Here, nr: u16, args: &[u64; 6]) {
-    const NANOSLEEP: u16 = 35;
-    const CLOCK_NANOSLEEP: u16 = 230;
-    let (asked, rest) = match nr {
-        NANOSLEEP => (args[0], args[1]),
-        CLOCK_NANOSLEEP => (args[2], args[3]),
-        _ => return,
-    };
-    if asked == rest
-        && asked != 0
-        && let Some(time) = words(asked)
-    {
-        b.asleep_for = time;
-        b.asleep_at = asked;
-    }
-}
-
 /// All timers but the interval timers.
 fn timers() -> &'static [KeptTimer] {
     &private().timers[INTERVAL_TIMERS..]

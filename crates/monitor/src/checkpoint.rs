@@ -18,14 +18,14 @@ mod strictness;
 
 use crate::journal::Event;
 use crate::recover::{Attempt, Made, Seat};
-use crate::state::{Group, GroupId, Monitor, Replica};
+use crate::state::{GroupId, Monitor, Replica};
 use crate::watch::View;
 use anyhow::Result;
 use arbitration::{Accused, Arbitration};
 pub(crate) use arbitration::{Testimony, VOTERS};
 pub(crate) use doubt::Charge;
 use doubt::Doubt;
-use geryon_abi::layout::{MAX_THREADS, outdated, wait};
+use geryon_abi::layout::{MAX_REPLICAS, outdated, wait};
 use geryon_tracee::{Pid, kill};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -37,9 +37,9 @@ pub const REPLICAS: usize = 2;
 /// Seats: for the two, for a pair that sleeps, for two copies of the follower that do, for a pair that is being made or
 /// that is on its way out, and for a copy that replays the log again.
 pub const SEATS: usize = 5 * REPLICAS;
-/// With more replicas: for two copies of a follower that sleep, two that are on their way out, one that is being made in the place
-/// of another replica, and one that replays.
-const MORE_SEATS: usize = 6;
+/// With more replicas: for two copies of a follower that sleep and two of the leader, three that are on their way out, one that is
+/// being made in the place of another replica, and one that replays. (Where there are fewer, those on their way out are waited for.)
+const MORE_SEATS: usize = 9;
 /// After so long without a pair that is due, the user is told.
 const OVERDUE: Duration = Duration::from_secs(10);
 /// Between two attempts, at first and at most.
@@ -62,6 +62,11 @@ pub struct Checkpoints {
     older: Option<Pair>,
     /// When the next copy of the follower is due, and how long to wait after an attempt in vain.
     base_due: Option<(Instant, Duration)>,
+    /// With more than two replicas: a copy of the leader, a younger one that followers have not come to yet, and when the next one
+    /// is due.
+    own: Option<Pair>,
+    own_coming: Option<Pair>,
+    own_due: Option<(Instant, Duration)>,
     /// Those of the next pair that are there already, the leader's copy first.
     coming: Option<Pair>,
     /// When it was tried last, and how long to wait from then.
@@ -105,6 +110,9 @@ impl Checkpoints {
             base: None,
             older: None,
             base_due: None,
+            own: None,
+            own_coming: None,
+            own_due: None,
             coming: None,
             tried: None,
             accused: None,
@@ -125,7 +133,8 @@ pub fn seats(replicas: usize, checkpoints: bool) -> Vec<Replica> {
             dropped: true,
             ..Replica::default()
         };
-        seats.resize(SEATS.max(replicas + MORE_SEATS), free);
+        let all = SEATS.max(replicas + MORE_SEATS).min(MAX_REPLICAS);
+        seats.resize(all, free);
     }
     seats
 }
@@ -165,6 +174,7 @@ impl Monitor {
             return Ok(());
         }
         self.make_base()?;
+        self.make_own()?;
         self.make_pair()
     }
 
@@ -184,10 +194,13 @@ impl Monitor {
         let pause = c
             .tried
             .map_or(Duration::ZERO, |(t, wait)| wait.saturating_sub(t.elapsed()));
-        let base = c.base_due.map_or(Duration::MAX, |(t, _)| {
-            t.saturating_duration_since(Instant::now())
-        });
-        Some(left.max(pause).min(base))
+        let until = |due: Option<(Instant, Duration)>| {
+            due.map_or(Duration::MAX, |(t, _)| {
+                t.saturating_duration_since(Instant::now())
+            })
+        };
+        let copies = until(c.base_due).min(until(c.own_due));
+        Some(left.max(pause).min(copies))
     }
 
     /// Make the sleepers of the next pair if they are due.
@@ -234,6 +247,7 @@ impl Monitor {
             let seat = Seat {
                 replica,
                 sleeps: true,
+                testifies: false,
             };
             let attempt = self.copy_of(id, seat, *source);
             // What goes wrong with a process of a replica is no failure of the run.
@@ -279,7 +293,8 @@ impl Monitor {
     /// One more, of a pair of which so many had been made when it was begun.
     fn add_sleeper(&mut self, id: GroupId, sleeper: Made, before: usize, compared: u64) {
         let pause = self.pause;
-        let ends = self.groups.get(&id).map_or_else(Vec::new, ends);
+        let group = self.groups.get(&id);
+        let ends = group.map_or_else(Vec::new, |g| g.segment.ends());
         let Some(c) = &mut self.checkpoints else {
             return;
         };
@@ -306,19 +321,20 @@ impl Monitor {
     /// Has the follower come to where the log ended when its leader's copy was made? Until then the leader
     /// may have done what the follower will not agree to, and the pair before this one is needed.
     fn is_confirmed_pair(&mut self, follower: Pid) -> bool {
-        let views = self.views(follower);
         let coming = self.checkpoints.as_ref().and_then(|c| c.coming.as_ref());
-        coming.is_some_and(|pair| {
-            // A record that was read may still be found to differ.
-            let agrees =
-                |v: &View, end| v.verified >= end || (v.waiting == wait::RECORD && v.pos >= end);
-            let reached = |v: &View| {
-                pair.ends
-                    .get(v.slot as usize)
-                    .is_some_and(|e| agrees(v, *e))
-            };
-            views.iter().all(reached)
-        })
+        let Some(ends) = coming.map(|p| p.ends.clone()) else {
+            return false;
+        };
+        self.has_come_to(&ends, follower)
+    }
+
+    /// Has a follower come to where the rings ended, and agreed with what was there?
+    fn has_come_to(&mut self, ends: &[u64], follower: Pid) -> bool {
+        // A record that was read may still be found to differ.
+        let agrees =
+            |v: &View, end| v.verified >= end || (v.waiting == wait::RECORD && v.pos >= end);
+        let reached = |v: &View| ends.get(v.slot as usize).is_some_and(|e| agrees(v, *e));
+        self.views(follower).iter().all(reached)
     }
 
     /// There is nothing to be done at the moment.
@@ -342,7 +358,7 @@ impl Monitor {
             return;
         };
         g.segment.header().open.crowded.store(0, Ordering::SeqCst);
-        let position = ends(g).iter().sum();
+        let position = g.segment.ends().iter().sum();
         self.journal.tell(&Event::Checkpoint {
             position,
             pause_us: pause.as_micros() as u64,
@@ -372,7 +388,16 @@ impl Monitor {
         } else if how == outdated::NOW
             && let Some(c) = &mut self.checkpoints
         {
-            let base = c.older.take().or_else(|| c.base.take());
+            // The one that has read least.
+            let age = |p: &Option<Pair>| p.as_ref().map(|p| p.since.elapsed());
+            let is_own = age(&c.own) > age(&c.older).max(age(&c.base));
+            let base = match is_own {
+                true => c.own.take(),
+                false => c.older.take().or_else(|| c.base.take()),
+            };
+            if is_own {
+                c.own_due = None;
+            }
             is_enough = base.is_some();
             self.end_pair(base);
         }
@@ -450,7 +475,14 @@ impl Monitor {
         let Some(c) = &mut self.checkpoints else {
             return;
         };
-        let all = [&mut c.pair, &mut c.base, &mut c.older, &mut c.coming];
+        let all = [
+            &mut c.pair,
+            &mut c.base,
+            &mut c.older,
+            &mut c.own,
+            &mut c.own_coming,
+            &mut c.coming,
+        ];
         let ended = all.map(Option::take);
         if ended.iter().all(Option::is_none) {
             return;
@@ -458,9 +490,18 @@ impl Monitor {
         c.tried = None;
         c.due = c.due.map(|_| Instant::now());
         c.base_due = None;
+        c.own_due = None;
         for pair in ended {
             self.end_pair(pair);
         }
+    }
+
+    /// What happened until now is replayed by nobody any more.
+    pub(crate) fn end_all_replays(&mut self) {
+        self.end_replay();
+        self.set_doubt(None);
+        self.end_sleepers();
+        self.end_arbitration();
     }
 
     /// Those of the next pair that are there already are of no use.
@@ -488,19 +529,10 @@ impl Monitor {
         let Some(c) = &self.checkpoints else {
             return;
         };
-        let all = [&c.pair, &c.base, &c.older, &c.coming];
+        let all = [&c.pair, &c.base, &c.older, &c.own, &c.own_coming, &c.coming];
         let is_it = |p: &Pair| p.sleepers.iter().any(|s| s.pid == pid);
         if all.into_iter().flatten().any(is_it) {
             self.end_sleepers();
         }
     }
-}
-
-/// Where the rings of a group end.
-fn ends(g: &Group) -> Vec<u64> {
-    let mut ends = vec![0; MAX_THREADS];
-    for slot in g.segment.touched() {
-        ends[slot] = g.segment.ring(slot).head.load(Ordering::Acquire);
-    }
-    ends
 }

@@ -14,28 +14,13 @@ mod meet;
 mod sentry;
 
 use crate::block_field;
-use crate::meeting::{Convergence, Key, LOOK, Meeting, Part};
+use crate::meeting::{Aim, CALLS_SOON, Convergence, Key, LOOK, Meeting, Part};
 use crate::state::{Group, GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{block_address, wait};
 use geryon_tracee::{Pid, Stopped, is_breakpoint};
 use meet::Step;
 use std::time::{Duration, Instant};
-
-/// A thread that makes a call now and then takes its signals there.
-const CALLS_SOON: Duration = Duration::from_millis(10);
-/// When nothing came of it, it is tried again so much later, and then twice as late each time.
-const AGAIN: Duration = Duration::from_secs(1);
-/// But never later than that.
-const AGAIN_MOST: Duration = Duration::from_secs(60);
-/// The same for a thread that others wait for: whether it spins is seen within milliseconds.
-const SPINS_SOON: Duration = Duration::from_millis(50);
-const SPINS_LATE: Duration = Duration::from_secs(2);
-/// After so many looks it has kept the others waiting for a second and more, and is stopped wherever it is.
-const MOST_LOOKS: u32 = 4;
-/// A thread whose turn has been given away so is not held again for so many times as long as that took: one that spins, and
-/// one that computes.
-const REST: [u32; 2] = [4, 30];
 
 /// Why a thread is to be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,17 +52,23 @@ enum Doing {
 
 impl Monitor {
     /// The leader's thread has something to do that cannot wait for its next call, should that be long in
-    /// coming.
-    pub(crate) fn interrupt_computation(&mut self, pid: Pid, slot: u32) {
+    /// coming: a signal to take, or else its turn to give away.
+    pub(crate) fn interrupt_computation(&mut self, pid: Pid, slot: u32, has_signal: bool) {
         let Some((id, _)) = self.membership(pid) else {
             return;
         };
         let at = self.convergences.0.entry((id, slot));
-        at.or_insert_with(|| Convergence {
+        let c = at.or_insert_with(|| Convergence {
+            since: Instant::now(),
+            pos: None,
             due: Instant::now() + CALLS_SOON,
+            rests: false,
             failed: 0,
             meeting: None,
         });
+        if has_signal {
+            c.hurry();
+        }
     }
 
     /// How long there is nothing to do here.
@@ -145,54 +136,63 @@ impl Monitor {
             if c.due > Instant::now() {
                 return Ok(true);
             }
-            match self.gather(key, c.failed)? {
+            match self.gather(key, c)? {
                 Found::Nothing => return Ok(false),
                 Found::Busy => c.due = Instant::now() + LOOK,
                 Found::Computing(m) => c.meeting = Some(*m),
             }
+            c.rests = false;
             return Ok(true);
         };
+        let (aim, leader) = (m.aim, m.parts[0].pid);
         let step = match self.is_as_gathered(key, &m) {
             // Who is gone is heard of next.
             true => self.meet(&mut m).unwrap_or(Step::Disturbed),
             false => Step::Disturbed,
         };
-        match step {
-            Step::Waits => c.meeting = Some(m),
+        let took = m.began.elapsed();
+        let rest = match step {
+            Step::Waits => {
+                c.meeting = Some(m);
+                return Ok(true);
+            }
             Step::Met => {
                 // Those who sleep would have to be stopped at the same point when they replay.
                 self.end_sleepers();
-                if m.only_spinning {
+                if aim.is_only_spinning() {
                     // (Who is gone is heard of next.)
                     let _ = self.learn_place(&m);
                 }
                 self.lead_in(&m);
                 c.failed = 0;
-                // More than one signal may wait.
-                c.due = Instant::now() + CALLS_SOON.max(m.began.elapsed() * m.rest);
+                c.since = Instant::now();
+                aim.rest_when_met(took)
             }
             Step::Disturbed => {
                 self.part(&mut m);
-                c.due = Instant::now() + LOOK;
+                aim.rest_when_disturbed(took)
             }
             Step::Failed => {
                 self.part(&mut m);
                 c.failed = c.failed.saturating_add(1);
-                if m.only_spinning {
-                    // It does not spin: it computes.
-                    c.due = Instant::now()
-                        + (SPINS_SOON * 2u32.saturating_pow(c.failed)).min(SPINS_LATE);
-                    return Ok(true);
+                // (Who does not spin computes, and there is nothing to be said.)
+                if !aim.is_only_spinning() {
+                    self.say("a thread that makes no call has to be interrupted, and its replicas could not be brought to the same state\n  it goes on; the signal, or whoever waits for its turn, waits for its next call");
                 }
-                self.say("a thread that makes no call has to be interrupted, and its replicas could not be brought to the same state\n  it goes on; the signal, or whoever waits for its turn, waits for its next call");
-                c.due = Instant::now() + (AGAIN * 2u32.saturating_pow(c.failed)).min(AGAIN_MOST);
+                aim.rest_when_failed(took, c.failed)
             }
+        };
+        c.due = Instant::now() + rest;
+        // One may have come while they were held.
+        c.rests = !aim.is_signal();
+        if self.reason(leader, key.1) == Some(Reason::Signal) {
+            c.hurry();
         }
         Ok(true)
     }
 
     /// Look at the thread group, and hold it if all of its threads compute.
-    fn gather(&mut self, key: Key, failed: u32) -> Result<Found> {
+    fn gather(&mut self, key: Key, c: &mut Convergence) -> Result<Found> {
         let (id, slot) = key;
         let Some(g) = self.groups.get(&id) else {
             return Ok(Found::Nothing);
@@ -234,15 +234,13 @@ impl Monitor {
             return Ok(Found::Busy);
         }
         let alone = self.threads_of(leader) == 1;
-        let in_parallel = !alone && !self.options.order.is_serial(self.options.replicas);
-        let for_turn = reason == Reason::Turn;
-        let only_spinning = for_turn && failed < MOST_LOOKS;
-        let mut meeting = Meeting::new(parts, alone, in_parallel, only_spinning);
-        meeting.rest = match (for_turn, only_spinning) {
-            (false, _) => 0,
-            (true, true) => REST[0],
-            (true, false) => REST[1],
+        let in_parallel = !alone && !self.is_serial();
+        let aim = match reason {
+            Reason::Signal => Aim::Signal,
+            Reason::Turn => Aim::turn(c.failed),
         };
+        c.is_found_at(parts[0].pos);
+        let meeting = Meeting::new(parts, alone, in_parallel, aim, c.since.elapsed());
         Ok(Found::Computing(Box::new(meeting)))
     }
 

@@ -74,6 +74,13 @@ pub enum Event {
         /// For what.
         what: String,
     },
+    /// All went on from the leader's state, in serial order instead of with clocks.
+    Serial {
+        /// Why.
+        why: String,
+        /// How long that took.
+        took_us: u64,
+    },
     /// A replica was taken out.
     Dropped {
         /// Which.

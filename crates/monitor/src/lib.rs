@@ -22,6 +22,7 @@ mod meeting;
 mod obey;
 mod objects;
 mod options;
+mod order;
 mod plans;
 mod points;
 mod recover;
@@ -42,8 +43,8 @@ pub use ask::{Command, ask};
 pub use inject::Watched;
 pub use journal::{Totals, totals_of};
 pub use options::{
-    Often, OnDivergence, Options, Order, Outcome, Replacements, Sabotage, SharedFiles, Variants,
-    Verify,
+    Often, OnDivergence, OnRace, Options, Order, Outcome, Replacements, Sabotage, SharedFiles,
+    Variants, Verify,
 };
 pub use recover::can_populate;
 pub use run::run;

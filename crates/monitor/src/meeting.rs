@@ -5,10 +5,12 @@ mod alike;
 mod compare;
 mod course;
 mod outputs;
+mod patience;
 
 pub use compare::{Side, Word, differing, general, vectors};
 pub use course::{Act, Course, Sample};
 pub use outputs::outputs;
+pub use patience::{Aim, CALLS_SOON};
 
 use crate::code::SENTRY_BYTES;
 use geryon_abi::layout::Layout;
@@ -30,12 +32,35 @@ pub struct Convergences(pub HashMap<Key, Convergence>);
 /// One of them.
 #[derive(Debug)]
 pub struct Convergence {
+    /// Since when there is something to do that waits for it.
+    pub since: Instant,
+    /// Where the leader's thread was in the log when it was first found computing since then.
+    pub pos: Option<u64>,
     /// When it is looked at next.
     pub due: Instant,
+    /// Until then it is left alone for the time that it was held. (A signal does not wait for that.)
+    pub rests: bool,
     /// How often it was tried in vain.
     pub failed: u32,
     /// Its threads, while they are held.
     pub meeting: Option<Meeting>,
+}
+
+impl Convergence {
+    /// The leader's thread computes, at this place in the log. If it has come there since it was last found, it has not
+    /// been waited for as long as that.
+    pub fn is_found_at(&mut self, pos: u64) {
+        if self.pos.replace(pos).is_some_and(|before| before != pos) {
+            self.since = Instant::now();
+        }
+    }
+
+    /// There is a signal to take.
+    pub fn hurry(&mut self) {
+        if std::mem::take(&mut self.rests) {
+            self.due = self.due.min(Instant::now() + CALLS_SOON);
+        }
+    }
 }
 
 /// A replica's thread.
@@ -134,10 +159,10 @@ pub struct Meeting {
     pub alone: bool,
     /// Other threads run beside it: its stack and its registers are compared.
     pub in_parallel: bool,
-    /// They are left alone unless they spin.
-    pub only_spinning: bool,
-    /// So many times as long as it took they are left alone afterwards.
-    pub rest: u32,
+    /// What for.
+    pub aim: Aim,
+    /// For how long that had been waited for before.
+    pub waited: Duration,
     /// What stops the thread that runs, if it is code.
     pub posted: Option<Posted>,
     /// The point has been moved to where such code can stand, or cannot be.
@@ -145,8 +170,14 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// Of threads that stand. `only_spinning`: see [`Course::new`].
-    pub fn new(parts: Vec<Part>, alone: bool, in_parallel: bool, only_spinning: bool) -> Meeting {
+    /// Of threads that stand, for what has been waited for so long.
+    pub fn new(
+        parts: Vec<Part>,
+        alone: bool,
+        in_parallel: bool,
+        aim: Aim,
+        waited: Duration,
+    ) -> Meeting {
         let mut met = vec![false; parts.len()];
         met[0] = true;
         Meeting {
@@ -157,16 +188,22 @@ impl Meeting {
             phase: Phase::Next(Act::Compare),
             stands: true,
             point_left: false,
-            course: Course::new(only_spinning),
+            course: Course::new(aim.is_only_spinning()),
             words: Vec::new(),
             began: Instant::now(),
             alone,
             in_parallel,
-            only_spinning,
-            rest: 0,
+            aim,
+            waited,
             posted: None,
             moved: false,
         }
+    }
+
+    /// Have they been held for long enough?
+    pub fn is_over(&self) -> bool {
+        let stops_each_time = matches!(self.phase, Phase::Approaches(..)) && self.posted.is_none();
+        self.began.elapsed() > self.aim.longest(stops_each_time, self.waited)
     }
 
     /// How long there is nothing to do.
@@ -276,13 +313,37 @@ mod tests {
             pos: 0,
             layout: Layout::default(),
         };
-        let mut m = Meeting::new((0..3).map(part).collect(), false, false, false);
+        let mut m = Meeting::new(
+            (0..3).map(part).collect(),
+            false,
+            false,
+            Aim::Signal,
+            Duration::ZERO,
+        );
         m.choose();
         m
     }
 
     fn standing(m: &Meeting) -> Vec<usize> {
         m.standing().map(|p| p.replica).collect()
+    }
+
+    #[test]
+    fn who_has_come_to_a_call_is_waited_for_anew() {
+        let mut c = Convergence {
+            since: Instant::now() - LOOK,
+            pos: None,
+            due: Instant::now(),
+            rests: false,
+            failed: 0,
+            meeting: None,
+        };
+        let long = c.since;
+        c.is_found_at(7);
+        c.is_found_at(7);
+        assert_eq!(c.since, long);
+        c.is_found_at(8);
+        assert!(c.since > long);
     }
 
     /// One of them may have crashed in a step, and would crash again.

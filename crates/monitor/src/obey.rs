@@ -3,7 +3,7 @@
 use crate::ask::{Command, peer};
 use crate::journal::Event;
 use crate::options::OnDivergence;
-use crate::state::{GroupId, Monitor};
+use crate::state::{GroupId, Monitor, Otherwise};
 use geryon_tracee::kill;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -41,6 +41,7 @@ impl Monitor {
             Command::Replace(r) => self.replace_as_asked(r)?,
             Command::Drop(r) => self.drop_as_asked(r)?,
             Command::Add => self.add_as_asked()?,
+            Command::Serial => self.descend_as_asked()?,
             Command::PauseCheckpoints => self.pause_checkpoints(true)?,
             Command::ResumeCheckpoints => self.pause_checkpoints(false)?,
         };
@@ -70,6 +71,7 @@ impl Monitor {
             return Err("the run stops when a replica is lost (--on-divergence stop)".into());
         }
         let is_busy = self.recovers()
+            || self.descends()
             || self.has_takeovers()
             || self.has_open_verdicts()
             || self.replays_again()
@@ -122,6 +124,14 @@ impl Monitor {
         for (pid, _) in of_it {
             kill(*pid, libc::SIGKILL);
         }
+    }
+
+    fn descend_as_asked(&mut self) -> Result<String, String> {
+        if let Some(why) = self.hinders_descent() {
+            return Err(why.into());
+        }
+        self.descend("geryon ctl asks for it", Otherwise::Stays);
+        Ok("one thread of a replica runs at a time from now on".into())
     }
 
     fn add_as_asked(&mut self) -> Result<String, String> {

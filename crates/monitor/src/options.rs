@@ -100,6 +100,19 @@ impl OnDivergence {
     }
 }
 
+/// What follows when a program is found to race where its threads run in parallel (`--on-race`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRace {
+    /// Who has gone astray is put right, as often as it happens; where that cannot be, the run stops.
+    Retry,
+    /// The same; and where that cannot be, or when it has happened again and again, all go on from the leader's state in
+    /// serial order.
+    #[default]
+    Serial,
+    /// The run stops.
+    Stop,
+}
+
 /// How many replicas may be made anew within how long (`--max-replacements`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacements {
@@ -182,6 +195,8 @@ pub struct Options {
     pub verify: Verify,
     /// How the threads' order is repeated.
     pub order: Order,
+    /// What follows when that fails because the program races.
+    pub on_race: OnRace,
     /// How they differ on purpose.
     pub variants: Variants,
     /// What follows when replicas differ.

@@ -59,6 +59,11 @@ impl Plans {
         }
     }
 
+    /// Are they those of serial order?
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+
     /// The plan for a file; None when it is not an ELF file for this machine.
     pub fn of(&mut self, path: &Path) -> Option<Rc<Planned>> {
         let m = std::fs::metadata(path).ok()?;

@@ -10,9 +10,11 @@ mod files;
 mod halt;
 mod parting;
 mod place;
+mod proven;
 mod replica;
 mod thread;
 mod together;
+mod waits;
 
 pub use dead::Dead;
 pub(crate) use eager::Unsharing;
@@ -20,13 +22,16 @@ pub use eager::can_populate;
 pub(crate) use replica::{Made, Seat};
 
 use crate::journal::Event;
-use crate::state::{Group, GroupId, Monitor};
+use crate::state::{Group, GroupId, Monitor, Otherwise};
 use anyhow::Result;
 use geryon_tracee::Pid;
 use std::time::{Duration, Instant};
 
 /// A replica that is not replaced by then (its source was never in a state to be copied) is done without.
 const GIVE_UP: Duration = Duration::from_secs(30);
+/// Where a leader that is alone could not be copied by then, because its threads wait in hooked functions (with clocks), it
+/// goes over to serial order, where it can be.
+const DESCENDS: Duration = Duration::from_secs(5);
 /// Between two attempts.
 const AGAIN: Duration = Duration::from_millis(2);
 
@@ -123,7 +128,8 @@ impl Monitor {
     /// # Errors
     /// Geryon's own failures.
     pub(crate) fn recover(&mut self) -> Result<()> {
-        for mut w in std::mem::take(&mut self.wanted) {
+        let mut left = std::mem::take(&mut self.wanted).into_iter();
+        while let Some(mut w) = left.next() {
             if self.outcome.is_some() {
                 return Ok(());
             }
@@ -140,9 +146,20 @@ impl Monitor {
             let attempt = self.try_replace(w.replica);
             match attempt.unwrap_or_else(|e| Attempt::Later(format!("{e:#}"))) {
                 Attempt::Done(source) => self.replaced(&w, source),
-                Attempt::Later(why) if w.since.elapsed() < GIVE_UP => {
+                Attempt::Later(why) if w.since.elapsed() < GIVE_UP || why == proven::NOT_PAST => {
+                    let waits = w.since.elapsed() > DESCENDS
+                        && self.alive_mask().count_ones() == 1
+                        && !self.running.stays;
                     w.why = why;
                     self.wanted.push(w);
+                    if waits && self.may_descend() {
+                        self.wanted.extend(left);
+                        self.descend(
+                            "with clocks the leader cannot be copied where its threads wait",
+                            Otherwise::Stays,
+                        );
+                        return Ok(());
+                    }
                 }
                 Attempt::Later(why) | Attempt::Never(why) => {
                     eprintln!("geryon: replica {} is not replaced: {why}", w.replica + 1);
@@ -158,6 +175,7 @@ impl Monitor {
     fn replaced(&mut self, w: &Wanted, source: usize) {
         self.replicas[w.replica].dropped = false;
         self.replicas[w.replica].asked_out = false;
+        self.replicas[w.replica].failed_at.clear();
         self.replicas[w.replica].replaced += 1;
         self.budget.spend(Instant::now());
         let root = self.membership(self.root).map(|(id, _)| &self.groups[&id]);

@@ -131,11 +131,6 @@ impl Monitor {
         self.views(pid).into_iter().find(|v| v.slot == slot)
     }
 
-    /// Is the order of threads that in which races are repeated, too?
-    pub(crate) fn is_serial(&self) -> bool {
-        self.options.order.is_serial(self.options.replicas)
-    }
-
     /// Another operation than a flipped bit would cause, where threads may race.
     fn looks_like_race(&self, pid: Pid, w: &ReportWords) -> bool {
         matches!(w.why, why::KIND | why::SITE | why::OUTCOME) && self.threads_of(pid) > 1

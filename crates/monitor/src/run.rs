@@ -8,6 +8,7 @@ mod found;
 mod ids;
 mod known;
 mod newborn;
+mod orphans;
 mod rpc;
 mod tsc;
 
@@ -29,9 +30,10 @@ use crate::plans::Plans;
 use crate::recover::can_populate;
 use crate::signals::Signals;
 use crate::stand_in::StandIns;
-use crate::state::{End, Monitor, Process, Thread};
+use crate::state::{End, Monitor, Otherwise, Process, Running, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
+use geryon_abi::point::FaultPoint;
 use geryon_symbols::Symbolizer;
 use geryon_tracee::{Event, Passage, Stop, Stopped, kill, points, reaches_all, wait_any};
 use std::collections::{HashMap, HashSet};
@@ -73,6 +75,7 @@ pub fn run(options: Options) -> Result<Outcome> {
     let (pid, pipe) = launch(&options, image.gate(), signals.original(), limit)?;
     let replicas = checkpoint::seats(options.replicas as usize, options.checkpoint.is_some());
     let seats = replicas.len();
+    let is_serial = options.order.is_serial(options.replicas);
     let mut m = Monitor {
         replicas,
         checkpoints: options.checkpoint.map(Checkpoints::new),
@@ -80,7 +83,8 @@ pub fn run(options: Options) -> Result<Outcome> {
         kin,
         passage: Passage::open().context("a socket for the replicas")?,
         reaches_all: reaches_all(),
-        plans: Plans::new(options.order.is_serial(options.replicas)),
+        running: Running::new(is_serial),
+        plans: Plans::new(is_serial),
         groups: HashMap::new(),
         retired: HashMap::new(),
         processes: HashMap::from([(pid, Process::new(0))]),
@@ -184,7 +188,12 @@ impl Monitor {
                 self.take_over();
             }
             // (One that only shows whether the log can be replayed is nobody's source.)
-            if self.recovers() && !self.replays_again() {
+            if points::fails(FaultPoint::OrderChanges) && self.hinders_descent().is_none() {
+                self.descend("a test has chosen this moment", Otherwise::Stops);
+            }
+            if self.descends() && !self.has_takeovers() {
+                unless_gone(self.descend_on())?;
+            } else if self.recovers() && !self.replays_again() {
                 unless_gone(self.recover())?;
             }
             self.bury_held();
@@ -208,7 +217,7 @@ impl Monitor {
     fn patience(&self) -> Duration {
         let patience = if self.has_takeovers() {
             Duration::from_micros(TAKEOVER_US)
-        } else if self.recovers() || self.has_open_verdicts() {
+        } else if self.recovers() || self.descends() || self.has_open_verdicts() {
             Duration::from_millis(URGENT_MS)
         } else {
             Duration::from_millis(WATCH_MS)

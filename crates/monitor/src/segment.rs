@@ -125,6 +125,15 @@ impl Segment {
         slots
     }
 
+    /// Where the rings end.
+    pub fn ends(&self) -> Vec<u64> {
+        let mut ends = vec![0; MAX_THREADS];
+        for slot in self.touched() {
+            ends[slot] = self.ring(slot).head.load(Ordering::Acquire);
+        }
+        ends
+    }
+
     /// The first byte at or behind an offset of the file that is not in a hole.
     fn data_from(&self, offset: u64) -> std::io::Result<Option<u64>> {
         // SAFETY: asks about the file; nobody uses its offset.

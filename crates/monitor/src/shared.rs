@@ -161,7 +161,7 @@ impl Monitor {
 
     /// Do processes that share memory take turns?
     pub(crate) fn takes_turns(&self) -> bool {
-        self.options.order.is_serial(self.options.replicas)
+        self.is_serial()
     }
 
     /// A leader's process was forked by this one, and takes turns with it.

@@ -154,7 +154,7 @@ pub(crate) fn ignores(pid: Pid, signal: i32) -> bool {
 }
 
 /// Is it a signal of job control that stops, where nothing else is said?
-fn is_stop(signal: i32) -> bool {
+pub(crate) fn is_stop(signal: i32) -> bool {
     matches!(
         signal,
         libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU
@@ -265,6 +265,9 @@ impl Monitor {
             && is_stop(signal)
         {
             g.job.stops_later(signal);
+        }
+        if leads && signal == libc::SIGCONT {
+            self.job_is_let_go_on(group);
         }
         let info = match info {
             Ok(info) if info[0] as i32 == signal => info,
@@ -399,7 +402,7 @@ impl Monitor {
         if let Some(t) = self.threads.get_mut(&tid) {
             t.held_mask.get_or_insert(mask);
         }
-        self.interrupt_computation(pid, ((block - BLOCKS_BASE) / BLOCK_BYTES) as u32);
+        self.interrupt_computation(pid, ((block - BLOCKS_BASE) / BLOCK_BYTES) as u32, true);
         if regs.rip == call && regs.rax == libc::SYS_restart_syscall as u64 {
             // It was stopped in a sleep, which would go on: it ends, with its rest told already.
             const ERESTART_RESTARTBLOCK: i64 = -516;

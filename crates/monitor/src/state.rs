@@ -4,9 +4,11 @@ mod births;
 mod group;
 mod job;
 mod process;
+mod running;
 
 pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported};
 pub use process::{End, Process, Thread};
+pub use running::{Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
 
 use crate::ask::Desk;
 use crate::budget::Budget;
@@ -49,6 +51,8 @@ pub struct Monitor {
     pub reaches_all: bool,
     /// The turn of processes that share memory.
     pub kin: KinTurn,
+    /// In which order its threads run.
+    pub running: Running,
     /// Patch plans of the files that replicas map.
     pub plans: Plans,
     /// What holds for a replica in all its groups, by index.
@@ -139,6 +143,8 @@ pub struct Replica {
     pub confined: bool,
     /// Somebody has asked for its end.
     pub asked_out: bool,
+    /// Before which records its threads stood when it failed last: group, thread group, place.
+    pub failed_at: Vec<(GroupId, u32, u64)>,
 }
 
 impl Monitor {

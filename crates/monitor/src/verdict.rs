@@ -143,6 +143,12 @@ impl Monitor {
             Blame::Unnamed if has_logged_nonsense => Blame::Leader(leader),
             blame => blame,
         };
+        if self.stops_for_race(&first) {
+            let text = self.describe(id, &first, "it looks like a race", None);
+            eprint!("{text}");
+            return self
+                .give_up("stopped before the unconfirmed output left, as --on-race stop says");
+        }
         let charge = match blame {
             Blame::Follower(_) => Charge::Proven,
             _ if has_logged_nonsense => Charge::Proven,
@@ -152,6 +158,13 @@ impl Monitor {
             return;
         }
         if blame == Blame::Unnamed && self.is_arbitrable(id) {
+            return;
+        }
+        let is_open = blame == Blame::Unnamed || charge == Charge::Doubtful;
+        if is_open
+            && let Some(verdict) = self.is_race(id, &first)
+            && self.goes_on_from_race(id, verdict)
+        {
             return;
         }
         let is_alone = matches!(blame, Blame::Leader(_));
@@ -222,6 +235,9 @@ impl Monitor {
         self.remedy(blame, &consequence);
         if let Some(r) = outvoted.filter(|_| arbitrated) {
             self.is_arbitrated(r);
+        }
+        if matches!(blame, Blame::Follower(_)) && is_about_order(&first) {
+            self.note_race(false);
         }
     }
 

@@ -2,10 +2,13 @@
 //! honest computation (processor time is used) and long blocking calls (the leader is in the
 //! kernel) are never mistaken for it.
 
+mod ahead;
 mod asleep;
 mod awaited;
 mod barren;
 mod calls;
+mod course;
+mod endless;
 mod kin;
 mod lines;
 mod strays;
@@ -33,8 +36,6 @@ const ROUND: Duration = Duration::from_millis(500);
 pub const STUCK: Duration = Duration::from_secs(4);
 /// A report that no other replica has confirmed or refuted for so long is decided without it.
 const UNDECIDED: Duration = Duration::from_secs(10);
-/// A thread may use this much more processor time than its leader did, before it counts as hung.
-const SPARE_TICKS: u64 = 1_000;
 /// A free turn is taken at once.
 const STARVED_ROUNDS: u32 = 6;
 /// Who has looked for so many rounds for what is there, with so much processor time (10 ms each), will
@@ -80,6 +81,12 @@ pub struct Watch {
     vain: HashMap<GroupId, vain::Vain>,
     /// Whom the leader waits for in vain, or the leader, by group, and for how many rounds.
     awaited: HashMap<GroupId, (usize, u32)>,
+    /// What was seen of leaders' threads that others wait for.
+    ahead: HashMap<Pid, ahead::Ahead>,
+    /// How far the leaders had come with how much processor time.
+    courses: HashMap<GroupId, course::Course>,
+    /// Followers that use processor time before a record that is there.
+    endless: HashMap<Pid, endless::Endless>,
 }
 
 /// What was seen of a process when it last got on.
@@ -88,8 +95,6 @@ struct Seen {
     events: u64,
     /// When there were first so many.
     since: Instant,
-    /// Processor time it had used by then.
-    ticks: u64,
     /// For how long it has done nothing.
     rested: Rested,
     /// For how many rounds all its threads have waited for a turn that none of them has.
@@ -108,6 +113,7 @@ impl Watch {
         self.vain.clear();
         self.awaited.clear();
         self.barren.clear();
+        self.ahead.clear();
     }
 
     /// One more round. Does it sleep there indeed?
@@ -136,7 +142,6 @@ impl Seen {
         Seen {
             events,
             since: Instant::now(),
-            ticks,
             rested: Rested::default(),
             starved: 0,
             deaf: (0, ticks),
@@ -178,7 +183,14 @@ impl Monitor {
         self.watch
             .lines
             .retain(|pid, _| processes.contains_key(pid));
+        self.watch
+            .ahead
+            .retain(|pid, _| processes.contains_key(pid));
+        self.watch
+            .endless
+            .retain(|pid, _| processes.contains_key(pid));
         let alive = &self.groups;
+        self.watch.courses.retain(|id, _| alive.contains_key(id));
         self.watch.strays.retain(|id, _| alive.contains_key(id));
         self.watch.vain.retain(|id, _| alive.contains_key(id));
         self.watch.awaited.retain(|id, _| alive.contains_key(id));
@@ -205,7 +217,10 @@ impl Monitor {
     }
 
     fn watch_group(&mut self, id: GroupId) {
+        self.sample_course(id);
         if self.converges(id) || self.is_replayed_again(id) {
+            // Who is stopped, and let go on, again and again uses processor time for that.
+            self.forget_endless(id);
             return;
         }
         let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
@@ -245,6 +260,11 @@ impl Monitor {
         if self.outcome.is_some() || (suspect.is_some() && !self.is_arbitrating(id)) {
             return;
         }
+        let unsuspected = |f: &(usize, Pid)| Some(f.0) != suspect;
+        let followers: Vec<(usize, Pid)> = followers.into_iter().filter(unsuspected).collect();
+        if self.watch_endless(id, &followers) {
+            return;
+        }
         let missing = self.ended_too_early(id, &lead);
         if let Some(g) = self.groups.get_mut(&id) {
             for (replica, m) in g.members.iter_mut().enumerate() {
@@ -259,7 +279,7 @@ impl Monitor {
                 return;
             }
         }
-        for (replica, pid) in followers.into_iter().filter(|f| Some(f.0) != suspect) {
+        for (replica, pid) in followers {
             let views = self.views(pid);
             let ticks = cpu_ticks(pid);
             let events = views.iter().map(|v| v.events).sum();
@@ -310,20 +330,12 @@ impl Monitor {
             let overlooks = seen.overlooks(deaf, ticks);
             let rested = seen.rested.add(rest, deaf).filter(|_| !waits);
             let rested = rested.or(overlooks.then_some(BLIND));
-            let (since, used) = (seen.since, ticks.saturating_sub(seen.ticks));
+            let since = seen.since;
             let has_record = |v: &View| head(v) > v.pos;
-            let in_agent = |v: &View| {
-                matches!(
-                    v.waiting,
-                    wait::TURN | wait::KIN | wait::VALUE | wait::WORD | wait::DIVERGED
-                ) || (v.waiting == wait::RECORD && !has_record(v))
-            };
             let blocked = views
                 .iter()
-                .all(|v| in_agent(v) || v.waiting == wait::KERNEL);
-            let due = views
-                .iter()
-                .any(|v| matches!(v.waiting, wait::TURN | wait::KIN | wait::VALUE | wait::WORD));
+                .all(|v| v.stands(head(v)) || v.waiting == wait::KERNEL);
+            let due = views.iter().any(View::awaits_another);
             let behind = views.iter().any(&has_record);
             if let Some(what) = rested
                 && (behind || gone.is_some())
@@ -341,11 +353,6 @@ impl Monitor {
                 } else {
                     self.stuck(id, replica, "waits for an event that never comes in it");
                 }
-                return;
-            }
-            let budget = SPARE_TICKS + 4 * leader_pid.map_or(0, cpu_ticks);
-            if (behind || gone.is_some()) && !blocked && used > budget {
-                self.stuck(id, replica, ENDLESS);
                 return;
             }
         }
@@ -380,7 +387,7 @@ impl Monitor {
     }
 
     /// Does the leader stand still, or does a thread of it use processor time without an event
-    /// while every follower's thread has come to the next one?
+    /// while every follower's thread has come to the next one ([`ahead`])?
     fn leader_hangs(
         &mut self,
         id: GroupId,
@@ -392,17 +399,11 @@ impl Monitor {
         let rest = self.rest(leader);
         let wrong = self.sleeps_wrongly(leader, lead);
         let deaf = self.is_confirmed(id, lead) || self.has_its_maps(id, lead);
-        let followers: Vec<Vec<View>> = followers.iter().map(|(_, p)| self.views(*p)).collect();
+        let followers: Vec<(Pid, Vec<View>)> = followers
+            .iter()
+            .map(|(_, p)| (*p, self.views(*p)))
+            .collect();
         let g = self.groups.get(&id)?;
-        let ahead = |v: &View| {
-            let head = g.segment.ring(v.slot as usize).head.load(Ordering::Acquire);
-            !followers.is_empty()
-                && followers.iter().all(|f| {
-                    f.iter()
-                        .any(|x| x.slot == v.slot && x.waiting == wait::RECORD && x.pos >= head)
-                })
-        };
-        let waited_for = lead.iter().any(|v| v.waiting == wait::NONE && ahead(v));
         let events = lead.iter().map(|v| v.events).sum();
         let judged = g.crashes.iter().any(|c| c.replica == g.leader);
         let back = has_gone_back(g, &followers);
@@ -436,15 +437,9 @@ impl Monitor {
         if seen.starved >= STARVED_ROUNDS {
             return Some("waits for a turn that none of its threads has");
         }
-        if !waited_for {
-            *seen = Seen {
-                rested: seen.rested,
-                starved: seen.starved,
-                deaf: seen.deaf,
-                ..Seen::now(events, ticks)
-            };
-        }
-        (ticks.saturating_sub(seen.ticks) > SPARE_TICKS).then_some(ENDLESS)
+        let ends = self.groups.get(&id)?.segment.ends();
+        let end = |slot: u32| ends.get(slot as usize).copied().unwrap_or(0);
+        self.is_waited_for_in_vain(leader, lead, &followers, end)
     }
 
     /// Is there something that a verdict is due on?
@@ -487,11 +482,11 @@ fn is_beyond(g: &Group, v: &View) -> bool {
 
 /// Do all followers, two at least, wait behind the end of the same ring? Then it is the leader that has
 /// lost its place there.
-fn has_gone_back(g: &Group, followers: &[Vec<View>]) -> bool {
+fn has_gone_back(g: &Group, followers: &[(Pid, Vec<View>)]) -> bool {
     let beyond = |views: &[View], slot| views.iter().any(|v| v.slot == slot && is_beyond(g, v));
     let Some((first, others)) = followers.split_first().filter(|(_, o)| !o.is_empty()) else {
         return false;
     };
-    let mut slots = first.iter().map(|v| v.slot);
-    slots.any(|slot| beyond(first, slot) && others.iter().all(|views| beyond(views, slot)))
+    let mut slots = first.1.iter().map(|v| v.slot);
+    slots.any(|slot| beyond(&first.1, slot) && others.iter().all(|f| beyond(&f.1, slot)))
 }

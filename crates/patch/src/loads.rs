@@ -10,13 +10,15 @@
 //!   address the function gives to another one: what a futex is expected to hold; or one of what lies on its stack and it
 //!   gives away, in a loop that does not store there;
 //! - a load of a word at a fixed place whose address is taken somewhere, for a function that is given it, and whose
-//!   value is compared at once: a guard of something that is made once.
+//!   value is compared at once: a guard of something that is made once;
+//! - a byte that a function sets before it waits for a condition (`asleep.rs`).
 //!
 //! In the C library itself only the first three, and what is compared with zero at a fixed place (is there a free arena?):
 //! what its functions do is ordered by hooks around them.
 //!
 //! Source: seed 2, sections 3 to 5 (what has to be ordered where the program says nothing).
 
+use crate::asleep::Asleep;
 use crate::classify::{Atomic, Rmw, atomic, is_call, number, site};
 use crate::constant::is_compare;
 use crate::descriptor::{Op, Source};
@@ -87,6 +89,7 @@ pub fn stores(lines: &[Instruction], found: &[usize], words: &Words) -> Vec<usiz
         let mut names = Place::names(&lines[..=*at], &mut info).into_iter();
         store(i).is_some()
             && (fixed_word(i).is_some_and(is_word)
+                || words.asleep.is_one(i)
                 || names.any(|n| places.binary_search(&n).is_ok()))
     };
     (0..lines.len()).filter(is_one).collect()
@@ -114,6 +117,8 @@ pub struct Words {
     pub in_c_library: bool,
     /// Calls by which a thread waits.
     pub naps: Naps,
+    /// Bytes by which threads say that they wait for a condition.
+    pub asleep: Asleep,
 }
 
 impl Words {
@@ -124,6 +129,7 @@ impl Words {
             all.dedup();
         }
         self.naps.finish();
+        self.asleep.finish();
     }
 
     /// May a load of this word decide about order, wherever it is?
@@ -191,6 +197,7 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
     }
     if !words.in_c_library {
         out.extend(flag::asked(lines, &mut info));
+        out.extend(words.asleep.asked(lines, &mut info));
     }
     let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
     out.extend(compares.filter_map(|at| seed(&lines[..at])));

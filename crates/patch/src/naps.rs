@@ -25,23 +25,28 @@ const NAMES: [&[u8]; 10] = [
     // std::this_thread::__sleep_for
     b"_ZNSt11this_thread11__sleep_forENSt6chrono8durationIlSt5ratioILl1ELl1EEEENS1_IlS2_ILl1ELl1000000000EEEE",
 ];
+/// Functions in which a thread waits for a condition.
+const CONDITIONS: [&[u8]; 3] = [
+    b"pthread_cond_wait",
+    b"pthread_cond_timedwait",
+    b"pthread_cond_clockwait",
+];
 /// A function of so many bytes that calls one of them is one itself.
 const WRAPPER: u64 = 64;
 /// Wrappers of wrappers.
 const DEEP: usize = 3;
 
-/// Where they are called: addresses of functions and of stubs, and of the words that hold such addresses.
+/// Where functions are called: addresses of them and of stubs, and of the words that hold such addresses.
 #[derive(Debug, Default)]
-pub struct Naps {
+pub struct Calls {
+    /// Sorted.
     known: Vec<u64>,
-    /// Short functions: an address, and what they call.
-    short: Vec<(u64, u64)>,
 }
 
-impl Naps {
+impl Calls {
     /// By name: those that the file has, and the words of those that it takes from others.
-    pub fn of(image: &Image, symbols: &[Symbol]) -> Naps {
-        let is_one = |name: &[u8]| NAMES.contains(&name);
+    fn named(image: &Image, symbols: &[Symbol], names: &[&[u8]]) -> Calls {
+        let is_one = |name: &[u8]| names.contains(&name);
         let own = symbols.iter().filter(|s| is_one(s.name)).map(|s| s.value);
         let mut known: Vec<u64> = own.collect();
         for (table, len) in TABLES {
@@ -52,8 +57,50 @@ impl Naps {
             known.extend(stubs(bytes, segment.vaddr, &known));
         }
         known.sort_unstable();
+        Calls { known }
+    }
+
+    /// To functions at these addresses.
+    #[cfg(test)]
+    pub fn at(known: Vec<u64>) -> Calls {
+        Calls { known }
+    }
+
+    /// Those by which this file waits for conditions.
+    pub fn of_conditions(image: &Image, symbols: &[Symbol]) -> Calls {
+        Calls::named(image, symbols, &CONDITIONS)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Does it call one of them?
+    pub fn is_called(&self, i: &Instruction) -> bool {
+        let calls = matches!(
+            i.flow_control(),
+            FlowControl::Call | FlowControl::IndirectCall
+        );
+        calls && target(i).is_some_and(|t| self.has(t))
+    }
+
+    fn has(&self, at: u64) -> bool {
+        self.known.binary_search(&at).is_ok()
+    }
+}
+
+/// Where a thread gives its processor away or sleeps, also by short functions of the file's own.
+#[derive(Debug, Default)]
+pub struct Naps {
+    calls: Calls,
+    /// Short functions: an address, and what they call.
+    short: Vec<(u64, u64)>,
+}
+
+impl Naps {
+    pub fn of(image: &Image, symbols: &[Symbol]) -> Naps {
         Naps {
-            known,
+            calls: Calls::named(image, symbols, &NAMES),
             ..Naps::default()
         }
     }
@@ -71,25 +118,18 @@ impl Naps {
     pub fn finish(&mut self) {
         let made = std::mem::take(&mut self.short);
         for _ in 0..DEEP {
-            let more = made.iter().filter(|m| self.has(m.1)).map(|m| m.0);
+            let more = made.iter().filter(|m| self.calls.has(m.1)).map(|m| m.0);
             let more: Vec<u64> = more.collect();
-            self.known.extend(more);
-            self.known.sort_unstable();
-            self.known.dedup();
+            let known = &mut self.calls.known;
+            known.extend(more);
+            known.sort_unstable();
+            known.dedup();
         }
     }
 
     /// Does it call one of them?
     pub fn is_called(&self, i: &Instruction) -> bool {
-        let calls = matches!(
-            i.flow_control(),
-            FlowControl::Call | FlowControl::IndirectCall
-        );
-        calls && target(i).is_some_and(|t| self.has(t))
-    }
-
-    fn has(&self, at: u64) -> bool {
-        self.known.binary_search(&at).is_ok()
+        self.calls.is_called(i)
     }
 }
 

@@ -39,6 +39,11 @@ impl Place {
         })
     }
 
+    /// How far behind a register it lies, if that alone says where.
+    pub fn behind(&self) -> Option<u64> {
+        (self.base.is_gpr64() && self.index == Register::None).then_some(self.displacement)
+    }
+
     /// What the first argument of a function is made to point to.
     pub fn given(i: &Instruction) -> Option<Place> {
         if i.op0_register() != Register::RDI {

@@ -2,11 +2,12 @@
 //! which pieces hold sites.
 
 use crate::Options;
+use crate::asleep::{Asleep, byte};
 use crate::classify::{Class, classes, site};
 use crate::coverage::Piece;
 use crate::elf::{Image, Symbol};
 use crate::loads::{Words, gives, is_atomic, plain};
-use crate::naps::Naps;
+use crate::naps::{Calls, Naps};
 use crate::place::fixed_word;
 use crate::refs::Refs;
 use crate::spin::{is_sign, may_wait};
@@ -35,10 +36,14 @@ pub fn sweep(
     let mut found = Found::default();
     if opts.loads {
         found.words.naps = Naps::of(image, symbols);
+        found.words.asleep = Asleep::new(Calls::of_conditions(image, symbols));
     }
     let waits = opts.waits || opts.loads;
     // Which pieces load which words at fixed places.
     let mut loaded: Vec<(usize, u64)> = Vec::new();
+    // Which pieces load or store which bytes in objects, where such a byte may say that a thread sleeps.
+    let mut bytes_at: Vec<(usize, u64)> = Vec::new();
+    let may_sleep = opts.loads && found.words.asleep.may_be();
     let classes = classes();
     let mut instruction = Instruction::default();
     for segment in image.segments.iter().filter(|s| s.exec) {
@@ -57,6 +62,7 @@ pub fn sweep(
                 .expect("coverage keeps pieces in their segment");
             decoder.set_ip(piece.start);
             let mut candidate = false;
+            found.words.asleep.begin();
             loop {
                 while decoder.ip() < piece.end {
                     refs.add_start(decoder.ip());
@@ -83,6 +89,14 @@ pub fn sweep(
                             _ => found.words.given.extend(gives(&instruction)),
                         }
                     }
+                    if may_sleep {
+                        found.words.asleep.see(&instruction);
+                        if let Some(at) = byte(&instruction)
+                            && plain(&instruction).is_some()
+                        {
+                            bytes_at.push((index, at));
+                        }
+                    }
                     if image.fixed {
                         immediates(&instruction, refs);
                     }
@@ -107,6 +121,8 @@ pub fn sweep(
             found.candidates.push(piece);
         }
     }
+    let asleep = bytes_at.iter().filter(|b| found.words.asleep.has(b.1));
+    found.candidates.extend(asleep.map(|b| b.0));
     found.taken.sort_unstable();
     found.taken.dedup();
     found

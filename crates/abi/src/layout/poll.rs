@@ -18,6 +18,9 @@ pub struct Poll {
 }
 
 impl Poll {
+    /// Where the place lies in it.
+    pub const POS: usize = core::mem::offset_of!(Poll, pos);
+
     /// It has been logged, up to `pos`.
     pub const fn new(pos: u64, site: u64, at: u64, value: u64) -> Poll {
         Poll {

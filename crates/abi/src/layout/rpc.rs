@@ -103,5 +103,7 @@ pub const FILTERS: u64 = BASE + 38;
 pub const LETS_IN: u64 = BASE + 39;
 /// A follower has ended its own child, for the leader's fork has failed: (sequence number of the fork).
 pub const UNMADE: u64 = BASE + 40;
+/// The leader's thread is about to have another program: (`Block::at_parents_end`).
+pub const AT_PARENTS_END: u64 = BASE + 41;
 /// One past the last.
-pub const END: u64 = BASE + 41;
+pub const END: u64 = BASE + 42;

@@ -38,8 +38,8 @@ commands! { pub(super) FCNTL:
 }
 
 commands! { pub(super) PRCTL:
-  1 PR_SET_PDEATHSIG Input (Int32) "Set in the leader only; not repeated when a follower takes over.";
-  2 PR_GET_PDEATHSIG Input (Out(Fixed(4)));
+  1 PR_SET_PDEATHSIG Local (Int) "Sent when the parent's process ends, not its thread; kept when the process changes its user.";
+  2 PR_GET_PDEATHSIG Local (Out(Fixed(4)));
   3 PR_GET_DUMPABLE Local (Unused);
   4 PR_SET_DUMPABLE Local (Int32) "Without CAP_SYS_PTRACE the flag is \
     remembered and not set, since the monitor could not reach the process any more; its limit for cores is 1 while \

@@ -54,7 +54,7 @@ pub fn at_least(nr: u16) -> By {
 #[inline(always)]
 fn is_majority_enough() -> bool {
     let p = private();
-    let has_order = p.serial != 0 || p.multi.get() == 0;
+    let has_order = p.serial.get() != 0 || p.multi.get() == 0;
     // (Of two the majority are both.)
     p.verify == verify::MAJORITY && p.replicas > 2 && has_order && p.related.get() == 0
 }

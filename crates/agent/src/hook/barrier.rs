@@ -7,6 +7,7 @@
 //! told, and only one.
 
 use super::ordered::{expect, hash16, intend_hook, log_word, suspended};
+use crate::serial::is_serial;
 use crate::state::{block, leads};
 use core::sync::atomic::{AtomicI32, Ordering};
 use geryon_abi::hooks as id;
@@ -61,7 +62,9 @@ pub(super) extern "C" fn barrier_wait(l: u64) -> i32 {
     crate::shared::stand();
     intend_hook(b, l, id::BARRIER_WAIT);
     let own = suspended(b, id::BARRIER_WAIT, l, 0, 0, 0);
+    // (Where the process has gone over to serial order inside, all replicas are told what their barriers say.)
     if !leads()
+        && !is_serial()
         && let Some(w) = expect(b, l, id::BARRIER_WAIT)
     {
         let told = low_of(w) as i32;

@@ -1,31 +1,25 @@
 //! Waits on condition variables that were begun in a follower, which never waits on one itself. Should it
-//! come to lead in the midst of such a wait, the wait goes on here: it ends when somebody signals, or in
-//! time, and not before. (Programs whose waiters look at nothing when they wake are common: the barriers
-//! of Splash-3 are made so, and a wake-up without cause lets a thread through them too early.)
+//! come to lead in the midst of such a wait, the wait goes on in the original function, as if it had begun there: it ends
+//! when somebody signals, or in time, and not before. (Programs whose waiters look at nothing when they wake are common:
+//! the barriers of Splash-3 are made so, and a wake-up without cause lets a thread through them too early.)
 //!
 //! A follower's signal is noted for one of the waits that it may end, a broadcast for all of them. Which
 //! wait the leader's signal has ended is known when the log says that it is over; until then the oldest is
 //! as good as any.
 
-use crate::gate::real;
-use crate::raise;
-use crate::state::Here;
-use crate::wait::{sleep_at_most, wake_at};
+use crate::state::{Here, block_at};
+use crate::wait::Patience;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use geryon_abi::layout::MAX_THREADS;
+use geryon_abi::layout::{MAX_THREADS, carries, wait};
 
 /// State of a wait, in the low bits of its word; the condition's address is in the others.
 const STATE: u64 = 7;
 /// Nobody has signalled yet.
 const WAITING: u64 = 1;
-/// The same, and the thread sleeps at the word: this process leads.
-const ASLEEP: u64 = 2;
+/// This process leads, and the wait goes on in the original function: from there on its signals are the kernel's.
+const GIVEN: u64 = 2;
 /// It was signalled.
 const SIGNALLED: u64 = 3;
-
-/// How long a thread sleeps before it looks for signals (those of the kernel).
-const LOOK_NS: u64 = 20_000_000;
-const NS: u64 = 1_000_000_000;
 
 /// One thread's wait.
 struct Wait {
@@ -184,25 +178,19 @@ impl Waits {
 }
 
 fn is_waiting(w: &Wait, c: u64) -> bool {
-    let word = w.word.load(Ordering::Acquire);
-    word == c | WAITING || word == c | ASLEEP
+    w.word.load(Ordering::Acquire) == c | WAITING
 }
 
 /// Note a signal for this wait; false when it is over, or has one.
 fn note(w: &Wait, c: u64) -> bool {
-    let becomes = |from: u64| {
-        w.word
-            .compare_exchange(c | from, c | SIGNALLED, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-    };
-    if becomes(WAITING) {
-        return true;
-    }
-    let slept = becomes(ASLEEP);
-    if slept {
-        wake_at(w.word.as_ptr() as u64, false);
-    }
-    slept
+    w.word
+        .compare_exchange(
+            c | WAITING,
+            c | SIGNALLED,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        )
+        .is_ok()
 }
 
 /// Follower: this thread begins to wait on a condition, whose mutex it still holds.
@@ -218,13 +206,38 @@ pub(super) fn end(b: Here, signalled: bool) {
 /// Somebody signals. True when there was a wait here that this ends, or has ended.
 #[inline(always)]
 pub(super) fn signal(c: u64) -> bool {
-    WAITS.signal(c)
+    if WAITS.is_empty() {
+        return false;
+    }
+    let used_up = WAITS.signal(c);
+    if !used_up {
+        await_given(c);
+    }
+    used_up
 }
 
 /// Somebody signals all who wait.
 #[inline(always)]
 pub(super) fn broadcast(c: u64) {
-    WAITS.broadcast(c);
+    if !WAITS.is_empty() {
+        WAITS.broadcast(c);
+        await_given(c);
+    }
+}
+
+/// The original function is about to signal: whose wait is given to it has to be known there. Its thread sleeps then, in
+/// the condition (or behind that, for the mutex).
+#[cold]
+fn await_given(c: u64) {
+    for (slot, w) in WAITS.used().iter().enumerate() {
+        let is_given = || w.word.load(Ordering::Acquire) == c | GIVEN;
+        let mut patience = Patience::new();
+        while is_given() && block_at(slot).waiting.load(Ordering::Acquire) != wait::KERNEL {
+            if patience.spend() {
+                patience = Patience::new();
+            }
+        }
+    }
 }
 
 /// This thread ends.
@@ -239,65 +252,31 @@ pub fn reset() {
     }
 }
 
-/// When a wait is over that nobody has ended by a signal.
-#[derive(Clone, Copy)]
-pub(super) struct Deadline {
-    /// The kernel's number of the clock.
-    pub clock: u64,
-    /// Seconds and nanoseconds.
-    pub at: [u64; 2],
-}
-
-impl Deadline {
-    /// How long it is until then, in nanoseconds; 0 when it is over.
-    fn rest(&self) -> u64 {
-        const NR_CLOCK_GETTIME: u64 = 228;
-        let mut now = [0u64; 2];
-        real(
-            NR_CLOCK_GETTIME,
-            [self.clock, now.as_mut_ptr() as u64, 0, 0, 0, 0],
-        );
-        rest(now, self.at)
-    }
-}
-
-/// Nanoseconds from `now` to `at`, 0 if that is past.
-fn rest(now: [u64; 2], at: [u64; 2]) -> u64 {
-    let ns = |t: [u64; 2]| i128::from(t[0] as i64) * i128::from(NS) + i128::from(t[1] as i64);
-    u64::try_from((ns(at) - ns(now)).max(0)).unwrap_or(u64::MAX)
-}
-
-/// New leader: this thread waits on, until it is signalled (true) or its time is over (false). A signal of
-/// the kernel ends the wait as if it were one, so that its handler can run.
-pub(super) fn outlast(b: Here, deadline: Option<Deadline>) -> bool {
+/// New leader: this thread's wait goes on. `lock` has it hold the mutex, which is what waits behind a signal do, too;
+/// `wait` waits in the original function. The result of either.
+///
+/// Who signals without the mutex may do so in between: such a signal is noted as long as the wait is not given to the
+/// original function, and waits until that knows it from then on ([`await_given`]).
+pub(super) fn outlast(mut b: Here, lock: impl FnOnce() -> i32, wait: impl FnOnce() -> i32) -> i32 {
     let w = &WAITS.of[b.slot as usize];
-    let end = |in_time: bool| {
-        let was = w.word.swap(0, Ordering::AcqRel);
-        WAITS.count(was, 0);
-        in_time || was & STATE == SIGNALLED
-    };
-    loop {
+    b.carries.store(carries::NOTED, Ordering::Relaxed);
+    let mut result = lock();
+    if result == 0 {
         let now = w.word.load(Ordering::Acquire);
-        match now & STATE {
-            WAITING => {
-                let asleep = (now & !STATE) | ASLEEP;
-                let _ = w
-                    .word
-                    .compare_exchange(now, asleep, Ordering::AcqRel, Ordering::Relaxed);
-                continue;
-            }
-            ASLEEP => {}
-            _ => return end(true),
+        let given = (now & !STATE) | GIVEN;
+        let gives = now & STATE == WAITING
+            && w.word
+                .compare_exchange(now, given, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok();
+        if gives {
+            b.carries.store(carries::GIVEN, Ordering::Relaxed);
+            result = wait();
+            b = crate::state::block_anew();
         }
-        let rest = deadline.map_or(u64::MAX, |d| d.rest());
-        if rest == 0 {
-            return end(false);
-        }
-        if raise::pending(b) {
-            return end(true);
-        }
-        sleep_at_most(w.word.as_ptr() as u64, now as u32, rest.min(LOOK_NS));
     }
+    WAITS.count(w.word.swap(0, Ordering::AcqRel), 0);
+    b.carries.store(carries::NOTHING, Ordering::Relaxed);
+    result
 }
 
 #[cfg(test)]
@@ -378,13 +357,5 @@ mod tests {
         w.forget(1);
         w.forget(2);
         assert!(w.is_empty() && !w.signal(C));
-    }
-
-    #[test]
-    fn time_that_is_over_is_none() {
-        assert_eq!(rest([5, 100], [5, 100]), 0);
-        assert_eq!(rest([5, 100], [4, 999]), 0);
-        assert_eq!(rest([5, NS - 1], [6, 1]), 2);
-        assert_eq!(rest([0, 0], [u64::MAX / 2, 0]), u64::MAX);
     }
 }

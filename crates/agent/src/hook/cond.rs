@@ -2,9 +2,9 @@
 //! the leader's re-acquisition, and returns the leader's result. When it comes to lead meanwhile, its wait
 //! goes on ([`super::carried`]).
 
-use super::carried::{self, Deadline};
+use super::carried;
 use super::mutex::mutex_clock;
-use super::ordered::{expect, hash16, intend_hook, log_tick, suspended, word_at};
+use super::ordered::{expect, hash16, intend_hook, is_copied_inside, log_tick, suspended, word_at};
 use crate::clock::{advance, await_tick};
 use crate::log::get;
 use crate::state::{block, leads};
@@ -13,23 +13,24 @@ use geryon_abi::hooks as id;
 use geryon_abi::record::{kind, low_of, word};
 
 const EOWNERDEAD: i32 = 130;
-const ETIMEDOUT: i32 = 110;
 
-/// Offset of the word of a condition that holds its attributes, and their bits.
+/// Offset of the word of a condition that holds its attributes, and the bit of those that processes share.
 const ATTRIBUTES: u64 = 36;
 const SHARED: u32 = 1;
-const MONOTONIC: u32 = 2;
 
 fn cond(hook: u16, c: u64, m: u64, a: [u64; 2]) -> i32 {
     let b = block();
     crate::shared::stand();
     let clock = mutex_clock(m);
-    let r = if leads() {
+    let led = leads().then(|| {
         intend_hook(b, m, hook);
         suspended(b, hook, c, m, a[0], a[1])
+    });
+    // (A leader may have been copied inside, to follow its own log: the copy's wait was ended, and it has the mutex.)
+    let r = if let Some(r) = led.filter(|_| !is_copied_inside()) {
+        r
     } else {
         // Whoever signals later has locked the mutex after us, or need not be seen.
-        let deadline = deadline(hook, c, a);
         let of_process = word_at(c + ATTRIBUTES).load(Ordering::Relaxed) & SHARED == 0;
         if of_process {
             carried::begin(b, c);
@@ -50,32 +51,15 @@ fn cond(hook: u16, c: u64, m: u64, a: [u64; 2]) -> i32 {
         }
         // It leads by now, and waits on for one of its own process to signal. (One of another process does
         // not know of this wait: it ends without cause, as any may.)
-        let signalled = !of_process || carried::outlast(b, deadline);
-        match suspended(b, id::MUTEX_LOCK, m, 0, 0, 0) {
-            0 if !signalled => ETIMEDOUT,
-            r => r,
+        let lock = || suspended(b, id::MUTEX_LOCK, m, 0, 0, 0);
+        match of_process {
+            true => carried::outlast(b, lock, || suspended(b, hook, c, m, a[0], a[1])),
+            false => lock(),
         }
     };
     let record = |t| word(kind::LOCK, hook as u8, hash16(m), t);
     log_tick(b, clock, record, Some(r as u32 as u64));
     r
-}
-
-/// When a wait is to end, signalled or not.
-fn deadline(hook: u16, c: u64, a: [u64; 2]) -> Option<Deadline> {
-    const CLOCK_REALTIME: u64 = 0;
-    const CLOCK_MONOTONIC: u64 = 1;
-    let (clock, at) = match hook {
-        id::COND_WAIT => return None,
-        id::COND_CLOCKWAIT => (a[0], a[1]),
-        _ if word_at(c + ATTRIBUTES).load(Ordering::Relaxed) & MONOTONIC != 0 => {
-            (CLOCK_MONOTONIC, a[0])
-        }
-        _ => (CLOCK_REALTIME, a[0]),
-    };
-    // SAFETY: the time that the program passed, which glibc reads as well.
-    let at = unsafe { (at as *const [u64; 2]).read_unaligned() };
-    Some(Deadline { clock, at })
 }
 
 pub(super) extern "C" fn cond_wait(c: u64, m: u64) -> i32 {

@@ -7,6 +7,7 @@ use crate::diverge::diverged;
 use crate::gate::on_user_stack;
 use crate::log::{get_first, publish, put, remember, verified};
 use crate::raise;
+use crate::serial::is_serial;
 use crate::state::{Here, block, layout, leads, private};
 use crate::wait::intend_on;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -44,6 +45,11 @@ pub(super) fn suspended(mut b: Here, hook: u16, a: u64, c: u64, d: u64, e: u64) 
     b.suspend += 1;
     b.set_ordered(false);
     let r = original(hook, a, c, d, e);
+    if is_serial() {
+        // It was not when this began: nobody is suspended any more.
+        b.suspend = 0;
+        return r;
+    }
     b.suspend -= 1;
     if b.suspend == 0 {
         b.set_ordered(true);
@@ -65,7 +71,8 @@ pub(super) fn word_at(address: u64) -> &'static AtomicU32 {
 }
 
 /// Leader: log the tick that the clock shows, with `rest` behind it, and advance the clock. In this
-/// order: whoever takes the next tick must find this one in the log, should the leader be lost.
+/// order: whoever takes the next tick must find this one in the log, should the leader be lost. Nothing is logged
+/// where the process has gone over to serial order inside the original, which all replicas call there.
 #[inline(always)]
 pub(super) fn log_tick(
     b: Here,
@@ -73,6 +80,9 @@ pub(super) fn log_tick(
     record: impl Fn(u32) -> u64,
     rest: Option<u64>,
 ) {
+    if is_serial() {
+        return;
+    }
     if let Some(s) = section {
         s.enter();
     }
@@ -92,8 +102,12 @@ pub(super) fn log_tick(
     }
 }
 
+/// Leader: log an outcome, unless the process has gone over to serial order (see [`log_tick`]).
 #[inline(always)]
 pub(super) fn log_word(b: Here, w: u64) {
+    if is_serial() {
+        return;
+    }
     put(b, w);
     remember(b, w);
     point!(OutcomeUnpublished);
@@ -185,6 +199,9 @@ pub(super) fn acquire(hook: u16, sure: u16, object: u64, clock: Clock, a: [u64; 
     }
     intend_hook(b, object, hook);
     let r = suspended(b, hook, object, a[0], a[1], a[2]);
+    if is_copied_inside() {
+        return acquire_as_copy(b, hook, sure, object, clock, r);
+    }
     point!(SignalInLock);
     if r == 0 || r == EOWNERDEAD {
         let died = if r == 0 { 0 } else { OWNER_DIED };
@@ -194,6 +211,29 @@ pub(super) fn acquire(hook: u16, sure: u16, object: u64, clock: Clock, a: [u64; 
         log_word(b, word(kind::OUTCOME, hook as u8, hash16(object), r as u32));
     }
     r
+}
+
+/// Was the leader copied while this thread, which led when it began, waited in the original? (Copies that are made where the order
+/// becomes serial have nothing to follow: see [`log_tick`].)
+#[inline(always)]
+pub(super) fn is_copied_inside() -> bool {
+    !leads() && !is_serial()
+}
+
+/// The leader was copied while this thread waited in the original, to follow its own log: the copy gives back what it has
+/// got there, if it has got it, and acquires at the leader's tick.
+#[cold]
+#[inline(never)]
+fn acquire_as_copy(b: Here, hook: u16, sure: u16, object: u64, clock: Clock, r: i32) -> i32 {
+    let release = match sure {
+        id::MUTEX_LOCK => id::MUTEX_UNLOCK,
+        _ => id::RW_UNLOCK,
+    };
+    if r == 0 || r == EOWNERDEAD {
+        suspended(b, release, object, 0, 0, 0);
+    }
+    // (Such a copy never leads.)
+    follow(b, hook, sure, object, clock.0).unwrap_or(r)
 }
 
 /// Follower: the same for functions that return -1 and set errno.
@@ -230,6 +270,13 @@ pub(super) fn acquire_errno(hook: u16, sure: u16, object: u64, a: [u64; 3]) -> i
     }
     intend_hook(b, object, hook);
     let r = suspended(b, hook, object, a[0], a[1], a[2]);
+    if is_copied_inside() {
+        // (As in `acquire_as_copy`.)
+        if r == 0 {
+            suspended(b, id::SEM_POST, object, 0, 0, 0);
+        }
+        return follow_errno(b, hook, sure, object).unwrap_or(r);
+    }
     if r == 0 {
         let record = |t| word(kind::LOCK, hook as u8, hash16(object), t);
         log_tick(b, hashed(object), record, None);

@@ -17,7 +17,9 @@ use crate::state::{Here, block, block_at, private, slots};
 use crate::wait::{announce, announce_end, pause};
 use core::hint::spin_loop;
 use core::sync::atomic::Ordering;
+use geryon_abi::hooks as id;
 use geryon_abi::layout::{Word64, promotion, strict, wait};
+use geryon_abi::record::{detail_of, kind, kind_of};
 use geryon_ring::memory::Log;
 use geryon_ring::world::Thread;
 
@@ -26,10 +28,18 @@ const NR_SCHED_YIELD: u64 = 24;
 /// where the others compute meanwhile that is another order of what they load and store.
 const SPINS: u32 = 200;
 const YIELDS: u32 = 2_000;
+/// `Block::holds`: behind this operation, or behind the next one.
+const HERE: u32 = 1;
+const BEHIND_NEXT: u32 = 2;
 /// Between two looks of one that waits longer.
 const LOOK_NS: u64 = 50_000;
 /// So many of them one that computes is waited for, where one is to run at a time: some 50 ms.
 const LOOKS: u32 = 500;
+
+/// So long one that is late is held while all others wait, for one of them may have been woken and have no core yet; and so long
+/// while one computes. (Time, and not looks: on a loaded machine a look may last as long as a slice of the processor's.)
+const CIRCLE_NS: u64 = 60_000_000;
+const HELD_NS: u64 = 1_000_000_000;
 
 /// A wait for another thread of this replica that is soon over.
 struct Prompt(u32);
@@ -57,8 +67,26 @@ pub fn admitted(mut b: Here, at: u64, head: u64) -> u64 {
     }
     let is_end = |pos: &u64| stamps::at(b, *pos).is_some();
     let end = (at + 1..head).find(is_end).unwrap_or(head);
-    b.holds = u32::from(is_late(b.slot, end));
+    b.holds = match is_late(b.slot, end) {
+        false => 0,
+        true if is_released_later(b.ring().read(at)) => BEHIND_NEXT,
+        true => HERE,
+    };
     end
+}
+
+/// Does this record take what a hooked function gives back? Until it has, those whose turn comes first may wait for it: so the
+/// thread holds behind that, and what it does while it has the lock is early.
+fn is_released_later(record: u64) -> bool {
+    const OWNER_DIED: u8 = 0x80;
+    let hook = u16::from(detail_of(record) & !OWNER_DIED);
+    kind_of(record) == kind::LOCK
+        && matches!(
+            hook,
+            id::MUTEX_LOCK..=id::MUTEX_CLOCKLOCK
+                | id::COND_WAIT..=id::COND_CLOCKWAIT
+                | id::RW_RDLOCK..=id::RW_CLOCKWRLOCK
+        )
 }
 
 /// Is what a thread does before this record to be done late? (Who is named twice is early again.)
@@ -82,6 +110,10 @@ pub fn hold_if_late(b: Here) {
 #[unsafe(no_mangle)]
 extern "C" fn geryon_hold() {
     let mut b = block();
+    if b.holds == BEHIND_NEXT {
+        b.holds = HERE;
+        return;
+    }
     b.holds = 0;
     let may_go = || {
         let next = stamps::at(b, b.pos).filter(|_| b.ring().head() > b.pos);
@@ -89,9 +121,44 @@ extern "C" fn geryon_hold() {
     };
     announce(wait::ORDER, b.pos, 0);
     let mut patience = Prompt(0);
-    // (One that nothing is known of may compute, or wait, for ever.)
-    while is_strict() && !may_go() && patience.spend() {}
+    let mut since: Option<(u64, u64)> = None;
+    while is_strict() && !may_go() {
+        patience.spend();
+        let now = monotonic_ns();
+        let (begin, stands) = since.unwrap_or((now, now));
+        let stands = if others_wait(b) { stands } else { now };
+        since = Some((begin, stands));
+        if now - stands > CIRCLE_NS {
+            // Another one waits for what this one gives back only behind here: it holds again behind that.
+            b.holds = HERE;
+            break;
+        }
+        // (One that nothing is known of may compute, or spin, for ever.)
+        if now - begin > HELD_NS {
+            break;
+        }
+    }
     announce_end();
+}
+
+/// Do all other threads wait?
+fn others_wait(me: Here) -> bool {
+    (0..slots()).all(|slot| {
+        let b = block_at(slot);
+        let counts = slot as u32 != me.slot && b.this != 0 && b.free.load(Ordering::SeqCst) == 0;
+        !counts || !computes(b)
+    })
+}
+
+fn monotonic_ns() -> u64 {
+    const NR_CLOCK_GETTIME: u64 = 228;
+    const CLOCK_MONOTONIC: u64 = 1;
+    let mut now = [0u64; 2];
+    real(
+        NR_CLOCK_GETTIME,
+        [CLOCK_MONOTONIC, now.as_mut_ptr() as u64, 0, 0, 0, 0],
+    );
+    now[0] * 1_000_000_000 + now[1]
 }
 
 /// (Who is about to lead makes what comes next itself.)

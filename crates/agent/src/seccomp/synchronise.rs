@@ -12,7 +12,7 @@ use geryon_abi::layout::{MAX_THREADS, block_address, vforked};
 /// Is it known when another thread has the filter?
 pub fn is_possible() -> bool {
     let p = private();
-    p.serial == 1 || p.replicas == 1 || others().next().is_none()
+    p.serial.get() == 1 || p.replicas == 1 || others().next().is_none()
 }
 
 /// Give `filter` to all other threads. They must have none but those that this thread had, of which `before` was the

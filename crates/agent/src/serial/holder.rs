@@ -1,6 +1,6 @@
 //! The thread that has the turn, or has lent it, as those see it that wait for it: for how long they leave it alone.
 
-use super::{LAST_POS, LAST_SLOT, OWNER};
+use super::{last_pos, last_slot, owner};
 use crate::state::block_at;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::wait;
@@ -37,7 +37,7 @@ impl Holder {
     /// It has had the turn since the last look, and has come to no event: the monitor is to interrupt it where
     /// all replicas' threads are in the same state, which those that spin are at any time.
     pub(super) fn complain(&mut self) {
-        let slot = OWNER.load(Ordering::SeqCst);
+        let slot = owner().load(Ordering::SeqCst);
         let h = block_at(slot as usize);
         let computes = h.frame == 0 && h.has_turn.load(Ordering::SeqCst) != 0;
         if self.told || self.used == 0 || slot != self.slot || h.events != self.events || !computes
@@ -51,7 +51,7 @@ impl Holder {
 
     /// Has it used much processor time without an event since we first saw it?
     pub(super) fn spins(&mut self) -> bool {
-        let slot = OWNER.load(Ordering::SeqCst);
+        let slot = owner().load(Ordering::SeqCst);
         let h = block_at(slot as usize);
         let (events, used) = (h.events, thread_time(h.own_tid));
         if slot != self.slot || events != self.events || self.used == 0 {
@@ -78,8 +78,8 @@ impl Holder {
             return false;
         }
         h.robbed.store(1, Ordering::SeqCst);
-        LAST_SLOT.store(h.slot as u64, Ordering::SeqCst);
-        LAST_POS.store(h.pos, Ordering::SeqCst);
+        last_slot().store(h.slot as u64, Ordering::SeqCst);
+        last_pos().store(h.pos, Ordering::SeqCst);
         true
     }
 }

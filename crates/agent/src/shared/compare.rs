@@ -64,7 +64,7 @@ pub fn ask_to_compare(start: u64, len: u64, how: u64) {
     let p = private();
     // In serial order the others stand still, but for those whose turn was taken away.
     let robbed = |slot| block_at(slot).robbed.load(Ordering::SeqCst) != 0;
-    let takes_turns = p.serial != 0 && block().vforked == vforked::NOT;
+    let takes_turns = p.serial.get() != 0 && block().vforked == vforked::NOT;
     if p.multi.get() == 0 || (takes_turns && !(0..MAX_THREADS).any(robbed)) {
         rpc(number::COMPARE, start, len, how | compare::ALONE);
         return;

@@ -16,7 +16,7 @@ use crate::state::{Here, block, block_at, leads, private, reach};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::{FRAME_BYTES, Frame};
 use geryon_abi::layout::{
-    GUARD_BYTES, MAX_THREADS, block_address, flight, repeat, stack_top, wait, why,
+    GUARD_BYTES, MAX_THREADS, block_address, carries, flight, repeat, stack_top, wait, why,
 };
 use geryon_abi::record::{kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
@@ -27,7 +27,7 @@ const EAGAIN: i64 = -11;
 /// Are locks and atomics recorded? Not where one thread runs at a time, nor where nobody follows.
 fn orders() -> bool {
     let p = private();
-    p.serial == 0 && p.replicas > 1
+    p.serial.get() == 0 && p.replicas > 1
 }
 
 /// clone.
@@ -186,6 +186,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     }
     new.has_turn.store(vforked as u32, Ordering::Relaxed);
     new.suspend = 0;
+    new.carries.store(carries::NOTHING, Ordering::Relaxed);
     new.fault_rip = 0;
     new.altstack = [0; 3];
     new.vforked = vforked as u32;
@@ -201,6 +202,8 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.signal_logged = 0;
     crate::nowhere::forget(slot);
     new.sent.clear();
+    new.rest_at = 0;
+    new.at_parents_end = 0;
     new.is_bound = parent.is_bound;
     if parent.is_bound != 0 {
         new.cpus = parent.cpus;

@@ -13,7 +13,7 @@ use geryon_abi::record::{kind, kind_of, word};
 /// has mapped without another call.
 pub fn join(b: Here) {
     let p = private();
-    if p.serial == 0 || p.replicas == 1 || is_kin() {
+    if p.serial.get() == 0 || p.replicas == 1 || is_kin() {
         p.kin.set(if is_kin() { JOINED } else { 0 });
         return;
     }

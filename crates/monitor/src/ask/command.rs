@@ -12,6 +12,8 @@ pub enum Command {
     Drop(u32),
     /// Make all that were taken out for good anew.
     Add,
+    /// Go over from clocks to serial order.
+    Serial,
     /// Make no checkpoints,
     PauseCheckpoints,
     /// or do so again.
@@ -24,6 +26,7 @@ impl fmt::Display for Command {
             Command::Replace(r) => write!(f, "replace {r}"),
             Command::Drop(r) => write!(f, "drop {r}"),
             Command::Add => f.write_str("add"),
+            Command::Serial => f.write_str("serial"),
             Command::PauseCheckpoints => f.write_str("pause-checkpoints"),
             Command::ResumeCheckpoints => f.write_str("resume-checkpoints"),
         }
@@ -40,6 +43,7 @@ impl FromStr for Command {
             Some(("replace", r)) => Ok(Command::Replace(number(r)?)),
             Some(("drop", r)) => Ok(Command::Drop(number(r)?)),
             None if text == "add" => Ok(Command::Add),
+            None if text == "serial" => Ok(Command::Serial),
             None if text == "pause-checkpoints" => Ok(Command::PauseCheckpoints),
             None if text == "resume-checkpoints" => Ok(Command::ResumeCheckpoints),
             _ => Err(unknown()),
@@ -53,11 +57,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        use Command::{Add, Drop, PauseCheckpoints, Replace, ResumeCheckpoints};
+        use Command::{Add, Drop, PauseCheckpoints, Replace, ResumeCheckpoints, Serial};
         for c in [
             Replace(2),
             Drop(16),
             Add,
+            Serial,
             PauseCheckpoints,
             ResumeCheckpoints,
         ] {

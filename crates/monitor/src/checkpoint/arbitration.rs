@@ -160,7 +160,7 @@ impl Monitor {
     }
 
     /// Has a process come past these places? (Threads may have ended since.)
-    fn is_beyond(&mut self, pid: Pid, places: &[(u32, u64)]) -> bool {
+    pub(crate) fn is_beyond(&mut self, pid: Pid, places: &[(u32, u64)]) -> bool {
         self.memory(pid).is_ok_and(|m| {
             places.iter().all(|(slot, place)| {
                 let at = block_address(*slot as usize) + block_field!(pos);
@@ -170,7 +170,7 @@ impl Monitor {
     }
 
     /// Where a process stands in the rings that hold something which it has not read.
-    fn behind(&mut self, id: GroupId, pid: Pid) -> Vec<(u32, u64)> {
+    pub(crate) fn behind(&mut self, id: GroupId, pid: Pid) -> Vec<(u32, u64)> {
         let views = self.views(pid);
         let Some(g) = self.groups.get(&id) else {
             return Vec::new();
@@ -278,6 +278,17 @@ impl Monitor {
             age_ms,
         });
         self.release(&held);
+    }
+
+    /// Nobody will be named: the leader goes on.
+    pub(super) fn end_arbitration(&mut self) {
+        let Some(c) = &mut self.checkpoints else {
+            return;
+        };
+        c.accused = None;
+        if let Some(a) = c.arbitration.take() {
+            self.release(&a.held);
+        }
     }
 
     /// One round of the watchdog: if the sleepers do nothing any more, and nobody could be named, nobody

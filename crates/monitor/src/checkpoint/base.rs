@@ -5,7 +5,7 @@ use crate::recover::{Made, Seat};
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_tracee::Pid;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Monitor {
     /// Where threads run in parallel the leader's often stand where they cannot be copied. The follower's copy alone is
@@ -48,6 +48,7 @@ impl Monitor {
         let seat = Seat {
             replica,
             sleeps: true,
+            testifies: false,
         };
         let Ok(sleeper) = self.copy_of(id, seat, follower)? else {
             return Ok(false);
@@ -72,6 +73,90 @@ impl Monitor {
         c.base_due = Some((Instant::now() + c.every, AGAIN));
         self.end_pair(old);
         Ok(true)
+    }
+
+    /// With three and more replicas a copy of the leader sleeps besides. What a majority says of the leader it may say because it
+    /// has gone astray before those were copied that replay the log; where the leader's own copy is led by the log to
+    /// what they say, it has not. (It follows the log from where it is; but it never takes part.) The one before it stays until all
+    /// followers have come to where the younger one was made: else that may have a fault which they are about to find.
+    pub(super) fn make_own(&mut self) -> Result<()> {
+        let Some(c) = self.checkpoints.as_ref().filter(|c| c.due.is_some()) else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        let is_due = c.own_due.is_none_or(|(due, _)| due <= now);
+        if self.has_pairs() || !self.runs_in_parallel() || !is_due {
+            return Ok(());
+        }
+        let wait = c.own_due.map_or(AGAIN, |(_, wait)| wait);
+        let later = Some((now + wait, (2 * wait).min(AGAIN_AT_MOST)));
+        let ends = c.own_coming.as_ref().map(|p| p.ends.clone());
+        let due = match (self.sources(), ends) {
+            (Some((_, sources)), Some(ends)) => {
+                let mut followers = sources[1..].iter();
+                match followers.all(|(_, pid)| self.has_come_to(&ends, *pid)) {
+                    true => self.own_is_confirmed(),
+                    false => later,
+                }
+            }
+            (Some((id, sources)), None) => match self.copy_leader(id, sources[0])? {
+                // (Are they there yet?)
+                true => Some((now + AGAIN, AGAIN)),
+                false => later,
+            },
+            (None, _) => later,
+        };
+        if let Some(c) = &mut self.checkpoints {
+            c.own_due = due;
+        }
+        Ok(())
+    }
+
+    /// The younger copy of the leader takes the place of the one before. When the next one is due.
+    fn own_is_confirmed(&mut self) -> Option<(Instant, Duration)> {
+        let c = self.checkpoints.as_mut()?;
+        let old = std::mem::replace(&mut c.own, c.own_coming.take());
+        let since = c.own.as_ref().map_or_else(Instant::now, |p| p.since);
+        let due = since + c.every;
+        self.end_pair(old);
+        Some((due, AGAIN))
+    }
+
+    /// Have a copy of the leader sleep, until followers come to where it is. False: not now.
+    fn copy_leader(&mut self, id: GroupId, leader: (usize, Pid)) -> Result<bool> {
+        let Some(replica) = self.free_seat() else {
+            return Ok(false);
+        };
+        let seat = Seat {
+            replica,
+            sleeps: true,
+            testifies: true,
+        };
+        let Ok(sleeper) = self.copy_of(id, seat, leader)? else {
+            return Ok(false);
+        };
+        let pause = self.pause;
+        let group = self.groups.get(&id);
+        // (It may have gone on a little since.)
+        let ends = group.map_or_else(Vec::new, |g| g.segment.ends());
+        if let Some(c) = &mut self.checkpoints {
+            c.own_coming = Some(Pair {
+                group: id,
+                sleepers: vec![sleeper],
+                since: Instant::now(),
+                pause,
+                compared: 0,
+                ends,
+            });
+        }
+        Ok(true)
+    }
+
+    /// The copy of this leader that sleeps, and since when.
+    pub(super) fn own_of(&self, leader: usize) -> Option<(Instant, &Made)> {
+        let own = self.checkpoints.as_ref()?.own.as_ref()?;
+        let made = own.sleepers.first().filter(|s| s.source == leader)?;
+        Some((own.since, made))
     }
 
     /// From where the log can be replayed: copies of followers of this leader, the youngest first, and since when they sleep.

@@ -85,6 +85,28 @@ impl Search {
     }
 }
 
+/// Ways to place the threads of these slots from the beginning on, all early excepted, in which any two of them are placed in
+/// all four ways: what one did by plain loads and stores beside the other then came before it in one of them, and behind it in
+/// another, wherever in the log that was. (The place of the difference does not say where, if it shows much later.)
+pub fn spread(slots: &[u32]) -> Vec<Vec<Stretch>> {
+    let late = |is_late: &dyn Fn(usize) -> bool| -> Vec<Stretch> {
+        let slots = slots.iter().enumerate().filter(|(n, _)| is_late(*n));
+        let onwards = |(_, slot): (usize, &u32)| Stretch {
+            slot: *slot,
+            pos: 0,
+            onwards: true,
+        };
+        slots.map(onwards).collect()
+    };
+    let bits = usize::BITS - slots.len().saturating_sub(1).leading_zeros();
+    let mut all = vec![late(&|_| true)];
+    for bit in 0..bits {
+        all.push(late(&|n| n >> bit & 1 != 0));
+        all.push(late(&|n| n >> bit & 1 == 0));
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +136,23 @@ mod tests {
         let mut s = Search::default();
         s.has_failed(&[at(1, 5)], 10, at(1, 5), &[]);
         assert_eq!(s.next(), Some(vec![]));
+    }
+
+    #[test]
+    fn any_two_are_spread_in_all_four_ways() {
+        let slots: Vec<u32> = (0..9).map(|n| 3 * n).collect();
+        let mut all = spread(&slots);
+        assert_eq!(all.len(), 9);
+        all.push(Vec::new());
+        let is_late = |late: &[Stretch], slot| late.iter().any(|l| l.slot == slot && l.onwards);
+        for (n, one) in slots.iter().enumerate() {
+            for other in &slots[n + 1..] {
+                let ways = all.iter().map(|l| (is_late(l, *one), is_late(l, *other)));
+                let ways: std::collections::BTreeSet<_> = ways.collect();
+                assert_eq!(ways.len(), 4, "{one} and {other}");
+            }
+        }
+        assert_eq!(spread(&[4]).len(), 1);
     }
 
     #[test]

@@ -5,10 +5,11 @@
 //! run, however often it was tried: a fault in the leader since then is agreed to by nobody. It takes the place
 //! of the follower. Only what no replay agrees to is voted on.
 //!
-//! A copy of the leader would prove nothing: it may have inherited a fault.
+//! A copy of the leader would prove nothing: it may have inherited a fault. But where three and more stand against the leader it is
+//! asked, too, before they are believed ([`doubt`](super::doubt)).
 
-use super::doubt::{Astray, Findings};
-use super::search::{Search, Stretch};
+use super::doubt::Findings;
+use super::search::{self, Search, Stretch};
 use crate::journal::Event;
 use crate::recover::{Made, Seat};
 use crate::state::{GroupId, Monitor, Reported};
@@ -16,6 +17,7 @@ use anyhow::Result;
 use geryon_abi::layout::{strict, wait, why};
 use geryon_abi::record::{kind, kind_of};
 use geryon_tracee::Pid;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How often the log is replayed from one sleeper on, at most, and how long that may take.
@@ -25,6 +27,9 @@ const SEARCHED: Duration = Duration::from_secs(3);
 const STANDS: Duration = Duration::from_millis(500);
 /// or one computes.
 const COMPUTES: Duration = Duration::from_secs(10);
+/// So long threads may be placed otherwise throughout, from one sleeper on, or so many times as long as the oldest one sleeps.
+const SPREAD: Duration = Duration::from_secs(10);
+const SPREAD_OF_AGE: u32 = 4;
 /// So long a free seat is waited for.
 const SEATED: Duration = Duration::from_secs(2);
 
@@ -42,8 +47,12 @@ pub struct Replay {
     tries: u32,
     of_base: (u32, Instant),
     /// Which of the sleepers that is.
-    base: usize,
+    base: From,
     search: Search,
+    /// How threads are placed from there on, when the search is over; None before.
+    spread: Option<Vec<Vec<Stretch>>>,
+    /// How they were placed where the leader's own copy came to what the leader has found.
+    repeats: Option<Vec<Stretch>>,
     findings: Findings,
     /// The one that replays, and what it has done when it was last seen to get on.
     on_try: Option<Try>,
@@ -56,6 +65,21 @@ struct Try {
     late: Vec<Stretch>,
     events: u64,
     got_on: Instant,
+    /// Since when all of its threads wait.
+    stands: Instant,
+}
+
+/// From where the log is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    /// A copy of a follower, the youngest first.
+    Follower(usize),
+    /// The leader's own copy.
+    Leader,
+    /// A copy of a follower, with threads placed as was right from the leader's copy.
+    Again(usize),
+    /// There is nothing left.
+    Nowhere,
 }
 
 /// What has come of a try.
@@ -68,7 +92,7 @@ enum Came {
 impl Monitor {
     /// Do the threads of a replica run in parallel?
     pub(super) fn runs_in_parallel(&self) -> bool {
-        !self.options.order.is_serial(self.options.replicas)
+        !self.is_serial()
     }
 
     /// Is there to be a copy that may want to know the order of all that the leader publishes?
@@ -110,7 +134,8 @@ impl Monitor {
             return Ok(false);
         };
         let leads = g.reports.iter().any(|r| r.replica == leader);
-        if !self.runs_in_parallel() || leads || c.accused.is_some() {
+        let is_to_stop = g.reports.first().is_some_and(|r| self.stops_for_race(r));
+        if !self.runs_in_parallel() || leads || is_to_stop || c.accused.is_some() {
             return Ok(false);
         }
         let Some(age) = self.bases(leader).first().map(|b| b.0.elapsed()) else {
@@ -124,7 +149,7 @@ impl Monitor {
         self.journal.tell(&Event::Rollback {
             age_ms: age.as_millis() as u64,
         });
-        let said = self.astray(id, astray);
+        let said = self.witness(id, astray);
         if let Some(c) = &mut self.checkpoints {
             c.replay = Some(Replay {
                 group: id,
@@ -134,8 +159,10 @@ impl Monitor {
                 held,
                 tries: 0,
                 of_base: (0, Instant::now()),
-                base: 0,
+                base: From::Follower(0),
                 search: Search::default(),
+                spread: None,
+                repeats: None,
                 findings: Findings::new(said),
                 on_try: None,
             });
@@ -171,25 +198,125 @@ impl Monitor {
         match self.came_of(id, &on_try) {
             Came::NotYet => {}
             Came::Astray => {
-                let astray = self.astray(id, on_try.seat);
+                let witness = self.witness(id, on_try.seat);
                 self.learn(id, &on_try);
                 if let Some(r) = self.replay_mut() {
-                    r.findings.add(&astray);
+                    match r.base {
+                        From::Leader => r.findings.add_of_leader(witness),
+                        _ => r.findings.add(witness),
+                    }
                 }
-                self.drop_replica(on_try.seat);
+                self.end_try(&on_try);
+            }
+            Came::Proved if self.is_of_leader() => {
                 if let Some(r) = self.replay_mut() {
-                    r.on_try = None;
+                    r.findings.leader_repeats();
+                    r.repeats = Some(on_try.late.clone());
                 }
+                self.end_try(&on_try);
             }
             Came::Proved => self.race_is_replayed(id, &on_try)?,
         }
         Ok(())
     }
 
+    fn end_try(&mut self, t: &Try) {
+        self.drop_replica(t.seat);
+        if let Some(r) = self.replay_mut() {
+            r.on_try = None;
+        }
+    }
+
+    /// Does the leader's own copy replay? It proves nothing: it may have inherited a fault.
+    fn is_of_leader(&self) -> bool {
+        let replay = self.checkpoints.as_ref().and_then(|c| c.replay.as_ref());
+        replay.is_some_and(|r| r.base == From::Leader)
+    }
+
     /// The one from which it is replayed at present.
     fn base(&self, leader: usize) -> Option<Made> {
-        let replay = self.checkpoints.as_ref()?.replay.as_ref()?;
-        self.bases(leader).get(replay.base).map(|b| b.1.clone())
+        match self.checkpoints.as_ref()?.replay.as_ref()?.base {
+            From::Follower(n) | From::Again(n) => self.bases(leader).get(n).map(|b| b.1.clone()),
+            From::Leader => self.own_of(leader).map(|o| o.1.clone()),
+            From::Nowhere => None,
+        }
+    }
+
+    /// From where it is replayed when there is nothing left to try from the present place on.
+    fn next_base(&self, leader: usize) -> From {
+        let replay = self.checkpoints.as_ref().and_then(|c| c.replay.as_ref());
+        let Some(r) = replay else {
+            return From::Nowhere;
+        };
+        let is_there = |n: &usize| *n < self.bases(leader).len();
+        let own = || match r.findings.are_open() && self.own_of(leader).is_some() {
+            true => From::Leader,
+            false => From::Nowhere,
+        };
+        match r.base {
+            From::Follower(n) => Some(n + 1)
+                .filter(is_there)
+                .map_or_else(own, From::Follower),
+            From::Leader if r.repeats.as_ref().is_some_and(|l| !l.is_empty()) => From::Again(0),
+            From::Again(n) => Some(n + 1)
+                .filter(is_there)
+                .map_or(From::Nowhere, From::Again),
+            From::Leader | From::Nowhere => From::Nowhere,
+        }
+    }
+
+    /// How threads are to be placed in the next replay from the present place on; None: there have been enough.
+    fn next_placement(&mut self, id: GroupId, leader: usize) -> Option<Vec<Stretch>> {
+        let slots = self.groups.get(&id).map(|g| {
+            let used = |slot: &usize| g.segment.ring(*slot).head.load(Ordering::Acquire) != 0;
+            let touched = g.segment.touched().into_iter().filter(used);
+            touched.map(|slot| slot as u32).collect::<Vec<u32>>()
+        })?;
+        let bases = self.bases(leader);
+        let own = self.own_of(leader).map(|o| o.0);
+        let oldest = bases.iter().map(|b| b.0).chain(own).min();
+        let age = oldest.map_or(Duration::ZERO, |since| since.elapsed());
+        let last = bases.len().checked_sub(1);
+        // (Where it is certain that the program races, and all can go on from the leader's state, more replays would only
+        // keep it waiting.)
+        let is_to_go_on = self.may_descend();
+        let last = last.filter(|_| self.has_pairs()).map(From::Follower);
+        let r = self.replay_mut()?;
+        let (tries, since) = r.of_base;
+        if let From::Again(_) = r.base {
+            return r.repeats.clone().filter(|_| tries == 0);
+        }
+        if r.base == From::Leader && !r.findings.are_open() {
+            return None;
+        }
+        let is_searched = tries >= TRIES || since.elapsed() >= SEARCHED;
+        if r.spread.is_none()
+            && r.base != From::Leader
+            && !is_searched
+            && let Some(late) = r.search.next()
+        {
+            return Some(late);
+        }
+        // What is to be believed against the leader must not depend on how threads are placed, anywhere in the log.
+        if r.base != From::Leader
+            && (Some(r.base) != last || is_to_go_on && r.findings.contradict())
+        {
+            return None;
+        }
+        let is_early_too = r.base == From::Leader;
+        let spread = r.spread.get_or_insert_with(|| {
+            r.of_base.1 = Instant::now();
+            let mut all = search::spread(&slots);
+            all.extend(is_early_too.then(Vec::new));
+            all
+        });
+        let late = spread.pop()?;
+        let limit = SPREAD.max(SPREAD_OF_AGE * age);
+        if r.of_base.1.elapsed() > limit || late.len() > strict::MOST_LATE {
+            r.findings.are_cut_short();
+            return None;
+        }
+        Some(late)
     }
 
     fn replay_mut(&mut self) -> Option<&mut Replay> {
@@ -202,15 +329,15 @@ impl Monitor {
             return Ok(());
         };
         let waits = r.since.elapsed();
-        let late = match r.of_base {
-            (tries, since) if tries < TRIES && since.elapsed() < SEARCHED => r.search.next(),
-            _ => None,
-        };
+        let late = self.next_placement(id, leader);
         let Some(late) = late.filter(|l| l.len() <= strict::MOST_LATE) else {
-            // From farther back.
-            r.base += 1;
-            r.of_base = (0, Instant::now());
-            r.search = Search::default();
+            let next = self.next_base(leader);
+            if let Some(r) = self.replay_mut() {
+                r.base = next;
+                r.of_base = (0, Instant::now());
+                r.search = Search::default();
+                r.spread = None;
+            }
             return match self.base(leader) {
                 Some(_) => Ok(()),
                 None => self.vote(id),
@@ -250,6 +377,7 @@ impl Monitor {
                 pid: made.pid,
                 events: 0,
                 got_on: Instant::now(),
+                stands: Instant::now(),
             });
         }
         Ok(())
@@ -259,6 +387,7 @@ impl Monitor {
         let seat = Seat {
             replica,
             sleeps: true,
+            testifies: false,
         };
         self.copy_of_halted(id, seat, (base.replica, base.pid), &base.threads)
     }
@@ -267,6 +396,11 @@ impl Monitor {
     pub(super) fn vote(&mut self, id: GroupId) -> Result<()> {
         let findings = self.end_replay();
         if self.in_dispute() != Some(id) {
+            return Ok(());
+        }
+        const VERDICT: &str =
+            "the program races: replicas, or replays of the log, contradict each other";
+        if findings.contradict() && self.goes_on_from_race(id, VERDICT) {
             return Ok(());
         }
         if !self.has_pairs() {
@@ -304,7 +438,7 @@ impl Monitor {
     pub(super) fn end_replay(&mut self) -> Findings {
         let replay = self.checkpoints.as_mut().and_then(|c| c.replay.take());
         let Some(r) = replay else {
-            return Findings::new(Astray::Lost);
+            return Findings::default();
         };
         if let Some(t) = r.on_try {
             self.drop_replica(t.seat);
@@ -331,12 +465,15 @@ impl Monitor {
         let Some(now) = self.replay_mut().and_then(|r| r.on_try.as_mut()) else {
             return Came::NotYet;
         };
+        // (Who has computed until a moment ago stands since then.)
+        if now.events != events || !waits {
+            now.stands = Instant::now();
+        }
         if now.events != events {
             now.events = events;
             now.got_on = Instant::now();
         }
-        let limit = if waits { STANDS } else { COMPUTES };
-        match now.got_on.elapsed() > limit {
+        match now.stands.elapsed() > STANDS || now.got_on.elapsed() > COMPUTES {
             true => Came::Astray,
             false => Came::NotYet,
         }
@@ -354,13 +491,15 @@ impl Monitor {
         let took_us = r.since.elapsed().as_micros() as u64;
         let reports = self.groups.get(&id).map(|g| &g.reports);
         let first = reports.and_then(|r| r.first()).cloned();
+        let others = self.others_astray(id, &r, t.seat);
+        // No single fault leads two followers astray.
+        let is_certain = !others.is_empty();
         if let Some(first) = first {
             self.tell_race(&first, r.tries, took_us);
             if let Some(c) = &mut self.checkpoints {
-                c.has_raced |= is_about_order(&first);
+                c.has_raced |= is_certain || is_about_order(&first);
             }
         }
-        let others = self.others_astray(id, &r, t.seat);
         self.drop_replica(r.astray);
         for replica in others {
             self.drop_replica(replica);
@@ -373,6 +512,7 @@ impl Monitor {
         // It is where it should be: never is there a better place to go back to.
         self.copy_follower(id, (t.seat, t.pid))?;
         self.release(&r.held);
+        self.note_race(is_certain);
         Ok(())
     }
 

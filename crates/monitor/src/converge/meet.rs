@@ -13,8 +13,6 @@ use geryon_tracee::{
 };
 use std::time::{Duration, Instant};
 
-/// They are not held for longer.
-const LONGEST: Duration = Duration::from_secs(20);
 /// The loop serves others again after so long.
 const SLICE: Duration = Duration::from_millis(4);
 
@@ -36,7 +34,7 @@ impl Monitor {
         if m.runs == m.point && !m.choose() {
             return Ok(Step::Met);
         }
-        if m.began.elapsed() > LONGEST {
+        if m.is_over() {
             return Ok(Step::Failed);
         }
         let slice = Instant::now() + SLICE;
@@ -236,7 +234,7 @@ impl Monitor {
     /// The thread that runs is where the point is.
     fn has_met(&mut self, m: &mut Meeting) -> Step {
         m.met[m.runs] = true;
-        m.course = Course::new(m.only_spinning);
+        m.course = Course::new(m.aim.is_only_spinning());
         m.phase = Phase::Next(Act::Compare);
         m.stands = true;
         match m.choose() {

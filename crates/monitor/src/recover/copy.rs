@@ -1,9 +1,10 @@
 //! The copy of one process: an injected fork of its halted source, then its threads.
 
+use super::Attempt;
+use super::demote::{self, Led, Resumes};
 use super::parting::Part;
 use super::replica::{Made, Seat};
 use super::thread::State;
-use super::{Attempt, demote};
 use crate::maps::AddressSpace;
 use crate::state::{Group, GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
@@ -80,7 +81,7 @@ impl Monitor {
         halted: &[Pid],
     ) -> Result<Option<String>> {
         self.memory(pid)?;
-        Ok(self.states(id, (source, pid), halted)?.err())
+        Ok(self.states(id, (source, pid), halted, false)?.err())
     }
 
     /// The states of a halted process's threads. `Err` with the reason when it cannot be copied as they stand.
@@ -89,10 +90,11 @@ impl Monitor {
         id: GroupId,
         (source, pid): (usize, Pid),
         halted: &[Pid],
+        testifies: bool,
     ) -> Result<std::result::Result<Vec<State>, String>> {
         let memory = self.processes[&pid].memory.as_ref();
         let memory = memory.context("its source's memory")?;
-        let led = self.leads(id, source);
+        let led = self.leads(id, source).then_some(Led { testifies });
         let mut states = Vec::new();
         for t in halted {
             let mask = self.threads[t].held_mask;
@@ -119,7 +121,7 @@ impl Monitor {
         let memory = self.processes[&pid].memory.as_ref();
         let memory = memory.context("its source's memory")?;
         let led = self.leads(id, source);
-        let mut states = match self.states(id, (source, pid), halted)? {
+        let mut states = match self.states(id, (source, pid), halted, seat.testifies)? {
             Ok(states) => states,
             Err(why) => return Ok(Err(Attempt::Later(why))),
         };
@@ -181,7 +183,8 @@ impl Monitor {
     pub(super) fn complete_copy(&mut self, forked: &Forked, memory: RemoteMemory) -> Result<Made> {
         let (replica, copy) = (forked.seat.replica, forked.pid);
         if forked.led {
-            let living: Vec<u64> = forked.states.iter().map(|s| s.block).collect();
+            let living: Vec<(u64, Resumes)> =
+                forked.states.iter().map(|s| (s.block, s.resumes)).collect();
             demote::memory(&memory, &forked.places, &living)?;
         }
         memory.write(private_field!(replica), &(replica as u32).to_le_bytes())?;
@@ -278,7 +281,7 @@ impl Monitor {
     fn take_seat(
         &self,
         id: GroupId,
-        Seat { replica, sleeps }: Seat,
+        seat: Seat,
         source: usize,
         places: &[Place],
         memory: &RemoteMemory,
@@ -289,7 +292,7 @@ impl Monitor {
         let mut asleep = Vec::new();
         for p in places {
             let ring = g.segment.ring(p.slot);
-            seats::stands(ring, replica, p.pos, p.verified);
+            seats::stands(ring, seat.replica, p.pos, p.verified);
             if seats::sleeps(ring, source) {
                 asleep.push(p.slot);
             }
@@ -300,8 +303,8 @@ impl Monitor {
         } else {
             header.open.file_maps[source].load(Ordering::SeqCst)
         };
-        header.open.file_maps[replica].store(maps, Ordering::SeqCst);
-        seats::takes(header, replica, sleeps);
+        header.open.file_maps[seat.replica].store(maps, Ordering::SeqCst);
+        seats::takes(header, seat.replica, seat.sleeps);
         Ok(asleep)
     }
 

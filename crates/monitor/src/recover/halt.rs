@@ -1,4 +1,7 @@
 //! Stopping all threads of a process for a moment, wherever they are, and letting them go again.
+//!
+//! A process that a signal for job control has stopped says by such a stop, too, that it goes on. (The kernel reports an
+//! interruption of one that is still stopped with that signal.)
 
 use crate::block_field;
 use crate::state::Monitor;
@@ -39,6 +42,7 @@ impl Monitor {
                 loop {
                     match poll_for(tid) {
                         Ok(Some(Stop::Event(_, Event::Stop(libc::SIGTRAP)))) => {
+                            self.is_halted(tid);
                             halted.push(tid);
                             break;
                         }
@@ -78,7 +82,10 @@ impl Monitor {
         {
             loop {
                 match poll_for(tid) {
-                    Ok(Some(Stop::Event(_, Event::Stop(libc::SIGTRAP)))) => return Ok(true),
+                    Ok(Some(Stop::Event(_, Event::Stop(libc::SIGTRAP)))) => {
+                        self.is_halted(tid);
+                        return Ok(true);
+                    }
                     Ok(Some(other)) => {
                         // It came first and has used the interruption up.
                         self.on_stop(other)?;
@@ -91,6 +98,16 @@ impl Monitor {
             }
         }
         Ok(false)
+    }
+
+    /// A thread stands halted. If it was stopped by a signal before, it is not any more.
+    fn is_halted(&mut self, tid: Pid) {
+        if let Some(t) = self.threads.get_mut(&tid)
+            && std::mem::take(&mut t.listens)
+        {
+            let pid = t.pid;
+            self.job_changes(pid, None);
+        }
     }
 
     /// A call of the leader's that is cut short by an interruption is completed by its agent.

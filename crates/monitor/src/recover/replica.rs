@@ -2,6 +2,7 @@
 
 use super::Attempt;
 use super::copy::shares_memory;
+use super::proven::NOT_PAST;
 use crate::state::{Group, GroupId, Monitor, Process};
 use anyhow::Result;
 use geryon_abi::point::FaultPoint;
@@ -23,6 +24,9 @@ pub(crate) struct Seat {
     /// It stands still there until it is needed: a leader that it keeps from writing must not wait for
     /// it, from the first moment on.
     pub sleeps: bool,
+    /// It is only ever to show where the log leads, and never takes part: of a leader whose threads wait inside hooked
+    /// functions it can be made, too.
+    pub testifies: bool,
 }
 
 /// A copy of a process of a replica, in its seat; its threads are stopped.
@@ -67,8 +71,13 @@ impl Monitor {
         if !self.shared.is_empty() && !self.takes_turns() {
             return Ok(Attempt::Never(MAPS_FILES.into()));
         }
-        let Some((source, pid)) = self.source(id) else {
+        let sources = self.sources_for(id);
+        if sources.is_empty() {
             return Ok(self.without_source(id, replica));
+        }
+        let mut sources = sources.into_iter();
+        let Some((source, pid)) = sources.find(|s| self.is_past_failure(id, replica, s.1)) else {
+            return Ok(Attempt::Later(NOT_PAST.into()));
         };
         if self.is_yet_to_be_born(id, replica) {
             return Ok(Attempt::Later("its parent is about to fork it".into()));
@@ -76,6 +85,7 @@ impl Monitor {
         let seat = Seat {
             replica,
             sleeps: false,
+            testifies: false,
         };
         let made = match self.copy_of(id, seat, (source, pid))? {
             Ok(made) => made,
@@ -180,7 +190,7 @@ impl Monitor {
 
     /// Halt a replica's process that is to be copied. `Err` with the reason when it cannot be copied as it
     /// stands; then it runs again.
-    pub(super) fn halt_source(
+    pub(crate) fn halt_source(
         &mut self,
         id: GroupId,
         (source, pid): (usize, Pid),
@@ -288,15 +298,16 @@ impl Monitor {
         is_to_fork || self.processes.iter().any(comes)
     }
 
-    /// A follower that nobody has said anything against; if there is no follower left, the leader.
-    fn source(&self, id: GroupId) -> Option<(usize, Pid)> {
-        let g = self.groups.get(&id)?;
-        let alone = g.followers().next().is_none();
-        g.followers()
-            .find(|(r, p)| self.is_healthy(id, *r, *p))
-            .or_else(|| {
-                Some((g.leader, g.leader_pid()?))
-                    .filter(|(r, p)| alone && self.is_healthy(id, *r, *p))
-            })
+    /// Followers that nobody has said anything against; if there is no follower left, the leader.
+    fn sources_for(&self, id: GroupId) -> Vec<(usize, Pid)> {
+        let Some(g) = self.groups.get(&id) else {
+            return Vec::new();
+        };
+        let mut sources: Vec<(usize, Pid)> = g.followers().collect();
+        if sources.is_empty() {
+            sources.extend(g.leader_pid().map(|pid| (g.leader, pid)));
+        }
+        sources.retain(|(r, pid)| self.is_healthy(id, *r, *pid));
+        sources
     }
 }

@@ -1,6 +1,6 @@
 //! The state of one thread: read from the source, put into the copy.
 
-use super::demote;
+use super::demote::{self, Led, Resumes};
 use crate::block_field;
 use crate::image::Image;
 use anyhow::{Result, bail};
@@ -20,6 +20,8 @@ pub struct State {
     pub block: u64,
     /// As they are to be set.
     pub regs: Regs,
+    /// Where the copy goes on.
+    pub resumes: Resumes,
     extended: Vec<u8>,
     mask: u64,
     robust: (u64, u64),
@@ -37,7 +39,7 @@ impl State {
         tid: Pid,
         memory: &RemoteMemory,
         image: &Image,
-        led: bool,
+        led: Option<Led>,
         mask: Option<u64>,
     ) -> Result<Result<State, String>> {
         let t = Stopped(tid);
@@ -54,14 +56,19 @@ impl State {
             ));
         }
         let mut copied = restartable(regs);
-        if led && let Err(why) = demote::thread(&mut copied, block, memory, image)? {
-            return Ok(Err(why));
+        let mut resumes = Resumes::AsItIs;
+        if let Some(led) = led {
+            match demote::thread(&mut copied, &regs, block, memory, image, led)? {
+                Ok(how) => resumes = how,
+                Err(why) => return Ok(Err(why)),
+            }
         }
         let altstack = memory.words(block + block_field!(altstack))?;
         Ok(Ok(State {
             tid,
             block,
             regs: copied,
+            resumes,
             extended: t.xstate()?,
             mask: mask.map_or_else(|| t.mask(), Ok)?,
             robust: robust_list(tid)?,

@@ -289,6 +289,7 @@ impl Monitor {
         let seat = Seat {
             replica,
             sleeps: false,
+            testifies: false,
         };
         let later = |e: anyhow::Error| Ok(Some(Attempt::Later(format!("{e:#}"))));
         for ((id, pid), threads) in kin.members.iter().zip(halted) {

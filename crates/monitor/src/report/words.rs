@@ -84,6 +84,7 @@ pub fn waiting(v: &View) -> String {
         }
         wait::WORD => format!("waits for another thread to change the word at {place:#x}"),
         wait::MAPS => "waits for a file to be mapped".into(),
+        wait::ORDER => "waits for what other threads did before that".into(),
         wait::DIVERGED => "is stopped by a divergence".into(),
         _ => "computes".into(),
     }

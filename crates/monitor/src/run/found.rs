@@ -6,13 +6,14 @@ use crate::code::{self, Areas, Rewrite, Target};
 use crate::layout;
 use crate::maps::AddressSpace;
 use crate::options::{Often, Sabotage, Variants};
-use crate::private_field;
 use crate::segment::Segment;
 use crate::setup::{Identity, Installer};
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
+use crate::{block_field, private_field};
 use anyhow::Result;
-use geryon_abi::layout::{Layout, sabotage};
+use geryon_abi::layout::{Layout, block_address, sabotage};
 use geryon_tracee::{Pid, RemoteMemory, Stopped};
+use std::mem::take;
 use std::sync::atomic::Ordering;
 
 impl Monitor {
@@ -47,6 +48,12 @@ impl Monitor {
         if let Some(filters) = self.processes.get_mut(&pid).and_then(|p| p.filters.take()) {
             installer.put_filters(&filters)?;
         }
+        let wanted = self
+            .processes
+            .get_mut(&pid)
+            .map(|p| take(&mut p.at_parents_end));
+        let at = block_address(0) + block_field!(at_parents_end);
+        memory.write(at, &wanted.unwrap_or(0).to_le_bytes())?;
         let mut areas = Areas::default();
         let space = AddressSpace::open(pid)?;
         let glibc = space
@@ -171,7 +178,7 @@ impl Monitor {
             // Those that are missing may come later.
             replicas: self.options.replicas,
             leader: leader as u32,
-            serial: self.options.order.is_serial(self.options.replicas),
+            serial: self.is_serial(),
             stamps: self.has_stamps(),
             verify: self.options.verify_code(),
             tsc_mult: self.tsc_mult,

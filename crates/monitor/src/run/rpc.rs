@@ -82,6 +82,12 @@ impl Monitor {
                 }
                 0
             }
+            rpc::AT_PARENTS_END => {
+                if let Some(p) = self.processes.get_mut(&pid) {
+                    p.at_parents_end = regs.rdi as u32;
+                }
+                0
+            }
             rpc::INHERIT => {
                 let slot = self.image.slot_of(&regs).map(|s| s as u32);
                 self.inherit(pid, slot, regs.rdi, regs.rsi)?
@@ -189,7 +195,7 @@ impl Monitor {
             }
             rpc::LETS_IN => self.lets_in(tid, pid, regs.rdi, regs.rsi)?,
             rpc::STARVES => {
-                self.interrupt_computation(pid, (regs.rdi as usize % MAX_THREADS) as u32);
+                self.interrupt_computation(pid, (regs.rdi as usize % MAX_THREADS) as u32, false);
                 0
             }
             // Only a fault leads there: it dies of what is behind.

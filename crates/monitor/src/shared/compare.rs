@@ -48,7 +48,7 @@ impl Monitor {
 
     /// A process dies of a signal that all replicas got at the same place, in this thread of the leader.
     pub(crate) fn compare_at_crash(&mut self, pid: Pid, caller: Pid) {
-        let alone = self.options.order.is_serial(self.options.replicas);
+        let alone = self.is_serial();
         if !self.is_compared(pid, caller, 0..u64::MAX, alone) {
             self.leave_out(
                 pid,

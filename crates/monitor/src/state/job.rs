@@ -19,10 +19,10 @@ pub struct Job {
 impl Job {
     /// It was stopped by this signal, or (None) goes on. Is that new?
     pub fn changes(&mut self, stopped_by: Option<i32>) -> bool {
-        self.later = None;
         if stopped_by.is_some() == self.is_stopped() {
             return false;
         }
+        self.later = None;
         self.stopped_by = stopped_by;
         self.news = Some(stopped_by.map_or(GOES_ON, |s| (s as u64) << 8 | 0x7f));
         true
@@ -31,6 +31,12 @@ impl Job {
     /// A signal that may stop it has come to its leader, or to a successor too early.
     pub fn stops_later(&mut self, signal: i32) {
         self.later = Some(signal);
+    }
+
+    /// The program lets it go on: what was to stop it does not. Is that new?
+    pub fn is_let_go_on(&mut self) -> bool {
+        self.later = None;
+        self.changes(None)
     }
 
     /// A new leader leads: by which signal is it to be stopped?
@@ -72,7 +78,13 @@ mod tests {
         assert_eq!(job.tell(reap::STOPPED | reap::KEEPS), Some(20 << 8 | 0x7f));
         assert_eq!(job.tell(reap::STOPPED), Some(20 << 8 | 0x7f));
         assert_eq!(job.tell(reap::STOPPED), None);
+        job.stops_later(21);
         assert!(job.changes(None) && !job.is_stopped());
         assert_eq!(job.tell(reap::CONTINUED), Some(GOES_ON));
+        // One that is halted before it is stopped does not go on by that.
+        job.stops_later(19);
+        assert!(!job.changes(None) && job.is_to_stop() == Some(19));
+        job.stops_later(19);
+        assert!(!job.is_let_go_on() && job.is_to_stop().is_none());
     }
 }

@@ -61,6 +61,8 @@ pub struct Process {
     pub dying: bool,
     /// Seccomp filters of the program that the thread has which was about to have another one.
     pub filters: Option<Filters>,
+    /// The same of what that one wants at its parent's end, as `Block::at_parents_end`.
+    pub at_parents_end: u32,
 }
 
 impl Process {
@@ -84,6 +86,7 @@ impl Process {
             told: false,
             dying: false,
             filters: None,
+            at_parents_end: 0,
         }
     }
 

@@ -75,6 +75,7 @@ impl Monitor {
 
     /// The same, of this process group as the program calls it; 0: that is not known.
     pub(crate) fn child_ended_in(&mut self, name: Name, end: End, group: Pid) {
+        self.tell_orphans(name.shown);
         if self.ended.len() > MANY && !self.taken_over {
             self.ended.retain(|e| is_there(e.name.shown));
         }
@@ -126,16 +127,45 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
-        let (is_news, parent) = (g.job.changes(stopped_by), g.name.parent);
+        let is_news = g.job.changes(stopped_by);
+        if is_news {
+            self.tell_of_job(id);
+        }
+    }
+
+    /// A leader's process was sent a SIGCONT. (It may not have been stopped yet as its predecessor was, or was to be: then
+    /// it tells of nothing else.)
+    pub(crate) fn job_is_let_go_on(&mut self, id: GroupId) {
+        if self
+            .groups
+            .get_mut(&id)
+            .is_some_and(|g| g.job.is_let_go_on())
+        {
+            self.tell_of_job(id);
+        }
+    }
+
+    /// Its parent may wait for that.
+    fn tell_of_job(&self, id: GroupId) {
+        let parent = self.groups.get(&id).map_or(0, |g| g.name.parent);
         let mut all = self.groups.values();
         let parent = all.find(|g| g.adopted && parent != 0 && g.name.shown == parent);
-        if let Some(parent) = parent.filter(|_| is_news) {
+        if let Some(parent) = parent {
             look_again(parent);
         }
     }
 
     /// The group has a new leader: it stands still if the former one did.
     pub(super) fn goes_on_stopped(&mut self, id: GroupId) {
+        match self.take_job_letter(id) {
+            Some(libc::SIGCONT) => self.job_is_let_go_on(id),
+            Some(signal) => {
+                if let Some(g) = self.groups.get_mut(&id) {
+                    g.job.stops_later(signal);
+                }
+            }
+            None => {}
+        }
         if let Some(g) = self.groups.get_mut(&id)
             && let Some(signal) = g.job.is_to_stop()
             && let Some(pid) = g.leader_pid()
@@ -362,11 +392,13 @@ impl Monitor {
         };
         let mut living = children.iter().filter_map(|id| self.groups.get(id));
         let lives = living.any(is_there)
-            || self.processes.values().any(|p| {
+            || self.processes.iter().any(|(pid, p)| {
                 // A child that has not said who it is, or a vfork's, whose parent goes on before its
-                // exec is told. (Its own: a follower may still have one of which the program has been told.)
+                // exec is told. (Not one that has come to its end, of which it has been told; and its own: a
+                // follower may still have such a one.)
                 let is_own = p.parent == Some((id, replica));
-                (p.group.is_none() || p.guest.is_some()) && is_own
+                let runs = self.threads.get(pid).is_some_and(|t| !t.ends);
+                (p.group.is_none() || p.guest.is_some() && runs) && is_own
             });
         Ok(if lives { 0 } else { -i64::from(libc::ECHILD) })
     }

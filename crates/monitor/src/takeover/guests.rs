@@ -139,6 +139,8 @@ impl Monitor {
         if g.leader != replica {
             if let End::Exited(_) = end {
                 g.guest_ends.insert((replica, slot), (p.shown, end));
+                // (Its replica may come to lead before it is gone.)
+                p.told = true;
             }
         } else if end != End::Killed(libc::SIGKILL) || p.doomed {
             p.told = true;

@@ -8,7 +8,7 @@ use super::signals::Waiting;
 use super::stage::Stage;
 use super::untold::sent_by;
 use crate::block_field;
-use crate::signals::bit;
+use crate::signals::{bit, is_stop};
 use crate::state::{Group, GroupId, Monitor};
 use geryon_abi::layout::{block_address, flight};
 use geryon_tracee::Pid;
@@ -56,7 +56,13 @@ impl Post {
 
     fn add(&mut self, letter: Letter) {
         let same = |l: &Letter| (l.from, l.to, l.signal) == (letter.from, letter.to, letter.signal);
-        self.letters.retain(|l| !same(l));
+        // (As the kernel does.)
+        let undone = |l: &Letter| match letter.signal {
+            libc::SIGCONT => is_stop(l.signal),
+            signal => is_stop(signal) && l.signal == libc::SIGCONT,
+        };
+        self.letters
+            .retain(|l| !(same(l) || l.to == letter.to && undone(l)));
         self.letters.push(letter);
     }
 
@@ -124,6 +130,25 @@ impl Monitor {
         self.tell_of_post();
     }
 
+    /// The monitor itself sends a leader's process a signal, in the name of one of the program's that has ended.
+    pub(crate) fn sends_for(&mut self, sender: Pid, to: GroupId, signal: i32) {
+        let Some(pid) = self.groups.get(&to).and_then(Group::leader_pid) else {
+            return;
+        };
+        if signal as u64 <= LAST {
+            self.post.add(Letter {
+                from: (to, u32::MAX),
+                to,
+                signal,
+                sender,
+                pos: 0,
+                is_sent: true,
+            });
+            self.tell_of_post();
+        }
+        self.pass_on(pid, None, &sent_by(sender, None, signal).info);
+    }
+
     /// A successor that is not in its process group yet is not reached by what is sent to that.
     fn send_to_late(&mut self, to: GroupId, sender: Pid, signal: i32) -> bool {
         let group = self.groups.get(&to);
@@ -189,6 +214,15 @@ impl Monitor {
         own.for_each(|l| l.is_sent = true);
         self.post.letters = left;
         self.tell_of_post();
+    }
+
+    /// The signal for job control that was sent to this group's leader, and that has not come.
+    pub(super) fn take_job_letter(&mut self, id: GroupId) -> Option<i32> {
+        let of_job = |s: i32| is_stop(s) || s == libc::SIGCONT;
+        let mut own = self.post.letters.iter().filter(|l| l.to == id);
+        let signal = own.find(|l| of_job(l.signal))?.signal;
+        self.came(id, signal);
+        Some(signal)
     }
 
     /// Is it known what was sent to this group? (Not as long as a sender is dying.)

@@ -32,6 +32,7 @@ impl Monitor {
         eprintln!("geryon: {consequence}");
         match blame {
             Blame::Follower(replica) => {
+                self.note_failure(replica);
                 self.drop_replica(replica);
                 self.lose(replica);
             }

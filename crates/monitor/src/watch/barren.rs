@@ -67,7 +67,7 @@ impl Barren {
 }
 
 /// Does a thread in this state get on by itself?
-fn rests(state: Option<char>, view: Option<&View>, waits_for_child: bool) -> bool {
+pub(super) fn rests(state: Option<char>, view: Option<&View>, waits_for_child: bool) -> bool {
     match state {
         Some('S' | 't' | 'T' | 'Z' | 'X') => true,
         Some('D') => waits_for_child,

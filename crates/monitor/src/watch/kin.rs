@@ -23,7 +23,8 @@ impl Monitor {
             ring.is_some_and(|r| r.head.load(Ordering::Acquire) > v.pos)
         };
         others.iter().any(|v| match v.waiting {
-            wait::TURN | wait::KIN | wait::VALUE | wait::WORD | wait::DIVERGED => false,
+            wait::DIVERGED => false,
+            _ if v.awaits_another() => false,
             wait::RECORD => has_record(v),
             _ => true,
         })

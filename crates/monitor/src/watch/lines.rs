@@ -167,6 +167,7 @@ mod tests {
             verified: 90,
             events: 5,
             contradicted: 0,
+            polls: 0,
             intent: [0; 2],
             intent_at: 0,
             unlogged_at: 0,

@@ -196,6 +196,7 @@ mod tests {
             verified: HEAD,
             events: 5,
             contradicted: 0,
+            polls: 0,
             intent: [intent, 7],
             intent_at: HEAD,
             unlogged_at: 0,

@@ -1,0 +1,72 @@
+//! The program is found to race where its threads run in parallel: how often that was put right, and what follows
+//! (`--on-race`).
+
+use crate::checkpoint::{REPLICAS, is_about_order};
+use crate::options::OnRace;
+use crate::state::{GroupId, MOST_RACES, Monitor, Otherwise, RACES_WITHIN, Reported};
+use std::time::Instant;
+
+impl Monitor {
+    /// A follower has gone another way than its leader, with which a majority or a replay agrees: perhaps in a race.
+    /// `is_certain`: it was no fault.
+    pub(crate) fn note_race(&mut self, is_certain: bool) {
+        if self.is_serial() || self.outcome.is_some() {
+            return;
+        }
+        let is_enough = self.running.races.add(Instant::now());
+        if !self.may_descend() {
+        } else if is_certain {
+            self.descend(
+                "the program races: a replay agrees with the leader where several followers do not",
+                Otherwise::Stops,
+            );
+        } else if is_enough {
+            let why = format!(
+                "replicas came to differ {MOST_RACES} times within {} s, as when a program races",
+                RACES_WITHIN.as_secs()
+            );
+            self.descend(&why, Otherwise::Stops);
+        }
+    }
+
+    /// Is that what is to follow, and can it be done?
+    pub(crate) fn may_descend(&self) -> bool {
+        self.options.on_race == OnRace::Serial && self.hinders_descent().is_none()
+    }
+
+    /// Nobody can be named. If it is certain that this is no fault, the verdict: one follower contradicts another one in what the order of
+    /// threads decides, or one was found to go astray a short time ago: a single fault does neither. (What two replicas have
+    /// in memory may have gone astray before. Where a majority stands against the leader in what it writes, say, it may be
+    /// right.)
+    pub(crate) fn is_race(&mut self, id: GroupId, first: &Reported) -> Option<&'static str> {
+        let of_order = is_about_order(first);
+        let is_even = self.options.replicas as usize == REPLICAS;
+        if self.is_serial() {
+            None
+        } else if self.running.races.is_any(Instant::now()) {
+            (of_order || is_even).then_some("replicas differ again, as when the program races")
+        } else {
+            (of_order && self.reports_contradict(id))
+                .then_some("the program races: replicas contradict each other")
+        }
+    }
+
+    /// No single fault is the cause, as `verdict` says. Do all go on from the leader's state?
+    pub(crate) fn goes_on_from_race(&mut self, id: GroupId, verdict: &str) -> bool {
+        if !self.may_descend() {
+            return false;
+        }
+        let reports = self.groups.get(&id).map(|g| g.reports.clone());
+        if let Some(first) = reports.unwrap_or_default().first() {
+            let text = self.describe(id, first, verdict, None);
+            eprint!("{text}");
+        }
+        self.descend(verdict, Otherwise::Stops);
+        true
+    }
+
+    /// Is the run to be stopped for what a follower has reported?
+    pub(crate) fn stops_for_race(&self, first: &Reported) -> bool {
+        self.options.on_race == OnRace::Stop && !self.is_serial() && is_about_order(first)
+    }
+}

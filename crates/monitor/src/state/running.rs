@@ -1,0 +1,96 @@
+//! In which order the run is, and whether that is about to change.
+
+use std::time::{Duration, Instant};
+
+/// A program that seems to have raced so often (once, it may as well have been a fault in a follower: what is replayed, or
+/// made anew, has neither)
+pub const MOST_RACES: usize = 2;
+/// within so long goes on in serial order.
+pub const RACES_WITHIN: Duration = Duration::from_secs(60);
+
+/// In which order the run is.
+#[derive(Debug)]
+pub struct Running {
+    /// One thread of a replica at a time. (Of groups that are on the way there, too.)
+    pub serial: bool,
+    /// It is on the way there.
+    pub descent: Option<Descent>,
+    /// When the program has raced of late.
+    pub races: Races,
+    /// A descent that nothing forced has failed: none is tried again for the same reason.
+    pub stays: bool,
+}
+
+/// On the way from clocks to serial order.
+#[derive(Debug)]
+pub struct Descent {
+    /// When that began.
+    pub since: Instant,
+    /// When it was tried last.
+    pub tried: Option<Instant>,
+    /// Why.
+    pub why: String,
+    /// What if it cannot be.
+    pub otherwise: Otherwise,
+    /// Replicas that are to be made anew afterwards.
+    pub lacking: Vec<usize>,
+}
+
+/// What follows where a leader cannot go over to serial order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    /// The run is stopped: the program races.
+    Stops,
+    /// It goes on in parallel as before.
+    Stays,
+}
+
+/// When the program has raced of late. Each time others, or a replay, have agreed with the leader where a follower did not:
+/// a fault in the leader, which may bring several followers to differ, is none of these.
+#[derive(Debug, Default)]
+pub struct Races(Vec<Instant>);
+
+impl Running {
+    /// From the beginning on.
+    pub fn new(serial: bool) -> Running {
+        Running {
+            serial,
+            descent: None,
+            races: Races::default(),
+            stays: false,
+        }
+    }
+}
+
+impl Races {
+    /// Once more. True: often enough.
+    pub fn add(&mut self, now: Instant) -> bool {
+        self.0.retain(|t| now.duration_since(*t) < RACES_WITHIN);
+        self.0.push(now);
+        self.0.len() >= MOST_RACES
+    }
+
+    /// Has it at all?
+    pub fn is_any(&self, now: Instant) -> bool {
+        self.0.iter().any(|t| now.duration_since(*t) < RACES_WITHIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_RACES, RACES_WITHIN, Races};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn those_of_long_ago_do_not_count() {
+        let (mut races, start) = (Races::default(), Instant::now());
+        assert!((1..MOST_RACES).all(|_| !races.add(start)));
+        // The first ones are too long ago by now.
+        let later = start + RACES_WITHIN;
+        let second = |n: usize| later + Duration::from_secs(n as u64);
+        assert!((1..MOST_RACES).all(|n| !races.add(second(n))));
+        assert!(races.add(second(MOST_RACES)));
+        assert!(races.is_any(start + RACES_WITHIN * 2));
+        assert!(!races.is_any(start + RACES_WITHIN * 3));
+    }
+}

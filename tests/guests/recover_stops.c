@@ -1,0 +1,61 @@
+// build:
+// args: 4
+// deterministic
+// Proves: a parent is told when its child was stopped and goes on, however its replicas are halted meanwhile to be copied;
+// a vfork's child that it has waited for is none any more. Tests of recovery kill replicas meanwhile.
+#include "guest.h"
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static void nap(long us) {
+  struct timespec time = {0, us * 1000};
+  CHECK(nanosleep(&time, NULL) == 0);
+}
+
+static pid_t sleeper(void) {
+  int ready[2];
+  CHECK(pipe(ready) == 0);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    CHECK(write(ready[1], "!", 1) == 1);
+    for (;;)
+      pause();
+  }
+  char c;
+  CHECK(read(ready[0], &c, 1) == 1 && close(ready[0]) == 0 && close(ready[1]) == 0);
+  return child;
+}
+
+static void stops(int i) {
+  int status;
+  pid_t child = sleeper();
+  CHECK(kill(child, SIGSTOP) == 0);
+  CHECK(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
+  nap(500 * (i % 20));
+  CHECK(kill(child, SIGCONT) == 0);
+  CHECK(waitpid(child, &status, WCONTINUED) == child && WIFCONTINUED(status));
+  CHECK(kill(child, SIGTERM) == 0 && waitpid(child, &status, 0) == child && WTERMSIG(status) == SIGTERM);
+}
+
+static void ends_at_once(void) {
+  int status;
+  pid_t child = vfork();
+  CHECK(child >= 0);
+  if (child == 0)
+    _exit(33);
+  CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 33);
+  CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
+}
+
+int main(int argc, char **argv) {
+  CHECK(argc == 2);
+  for (int i = 0; i < atoi(argv[1]); i++) {
+    stops(i);
+    for (int k = 0; k < 5; k++)
+      ends_at_once();
+  }
+  guest_ok("recover_stops");
+  return 0;
+}
