@@ -340,8 +340,8 @@ pub struct Block {
     pub interruptions: [Interruption; MAX_INTERRUPTIONS],
     /// The alternate signal stack as the program set it: address, flags, size.
     pub altstack: [u64; 3],
-    /// 1 while a follower writes to its line of the ring: a copy made now would write there, too. Or while a
-    /// forked child has not come to its own log.
+    /// 1 while a follower writes to its line of the ring, or to its replica's words of the turn of the kin: a copy made now
+    /// would write there, too. Or while a forked child has not come to its own log.
     pub publishing: AtomicU32,
     /// Serial order, leader: 1 when others have waited for this thread's turn for long.
     pub starves: AtomicU32,

@@ -368,7 +368,7 @@ pub fn take(mut b: Here, w: u64) -> bool {
     point!(TurnTaken);
     changed();
     if detail & WITH_KIN == 0 {
-        kin::goes_on();
+        kin::goes_on(b);
     } else if let Some(next) = crate::log::get_first(b) {
         // (Where the log was cut off before it the turn of the kin is to be had as a leader.)
         if kind_of(next) == kind::KIN {

@@ -6,6 +6,7 @@
 use crate::image::Image;
 use anyhow::{Context, Result};
 use geryon_abi::layout::kin::{ENDED, FREE, Follower, KIN_BYTES, Kin, OFFERED, RESTS, RUNS, TAKEN};
+use geryon_ring::kin::Turn;
 use std::io::Error;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
@@ -78,10 +79,16 @@ impl KinTurn {
                 k.turn.store(next, seq);
                 crate::segment::wake_half(&k.turn);
             }
-        } else if self.follower(replica).owner.load(seq) == name(group) {
+        } else {
             let f = self.follower(replica);
-            f.stands.store(ENDED, seq);
-            changed(f);
+            let turn = Turn {
+                number: &f.number,
+                owner: &f.owner,
+                stands: &f.stands,
+            };
+            if turn.stands_at(name(group), ENDED) {
+                changed(f);
+            }
         }
     }
 

@@ -14,6 +14,7 @@
 #![no_std]
 
 pub mod follow;
+pub mod kin;
 pub mod lead;
 pub mod mapped;
 pub mod memory;

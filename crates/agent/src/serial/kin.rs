@@ -15,12 +15,11 @@ use crate::event::plain;
 use crate::log::{get, is_cut, remember, rewind};
 use crate::state::{Here, header, is_kin, private};
 use crate::wait::{Patience, announce, announce_end, sleep_at_most_shared, wake_at, wake_one_at};
-use core::sync::atomic::{AtomicU32, Ordering};
-use geryon_abi::layout::kin::{
-    ENDED, FREE, Follower, KIN_BASE, Kin, LENT, OFFERED, RUNS, TAKEN, place,
-};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+use geryon_abi::layout::kin::{FREE, Follower, KIN_BASE, Kin, LENT, OFFERED, TAKEN, place};
 use geryon_abi::layout::{wait, why};
 use geryon_abi::record::{kind, low_of, seal, unseal, word};
+use geryon_ring::kin::Turn;
 
 /// How often who waits looks again without having been woken.
 const LOOK_NS: u64 = 50_000_000;
@@ -38,6 +37,29 @@ fn kin() -> &'static Kin {
 /// This replica's, while it follows.
 fn own() -> &'static Follower {
     &kin().followers[private().replica.get() as usize]
+}
+
+/// The turn there.
+fn turn() -> Turn<'static, AtomicU32, AtomicU64> {
+    let f = own();
+    Turn {
+        number: &f.number,
+        owner: &f.owner,
+        stands: &f.stands,
+    }
+}
+
+/// Say something of the turn. (A copy of this thread that went on in the midst of it would say it in the words of its
+/// source.)
+#[inline(always)]
+fn tell<T>(b: Here, what: impl FnOnce(Turn<'static, AtomicU32, AtomicU64>) -> T) -> T {
+    let before = b.publishing.load(Ordering::Relaxed);
+    b.publishing.store(1, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let told = what(turn());
+    compiler_fence(Ordering::SeqCst);
+    b.publishing.store(before, Ordering::Relaxed);
+    told
 }
 
 /// This process, as owners are named.
@@ -91,10 +113,27 @@ pub fn acquire() -> Option<Record> {
     }
     let (k, me) = (kin(), name());
     let (taken, seq) = (TAKEN.wrapping_add(me), Ordering::SeqCst);
-    if k.owner.load(seq) == me && k.turn.compare_exchange(LENT, taken, seq, seq).is_ok() {
-        HOLDS.store(1, seq);
+    // (It may be another one's by then, taken for being overdue and lent again. What is logged says so.)
+    if !(k.owner.load(seq) == me && k.turn.compare_exchange(LENT, taken, seq, seq).is_ok()) {
+        wait_for_turn(k, me);
+    }
+    HOLDS.store(1, Ordering::SeqCst);
+    let before = k.owner.load(Ordering::SeqCst);
+    if before == me {
         return None;
     }
+    STOPPED.store(0, Ordering::SeqCst);
+    let number = k.number.load(Ordering::SeqCst).wrapping_add(1);
+    let last = k.last.load(Ordering::SeqCst);
+    k.owner.store(me, Ordering::SeqCst);
+    k.number.store(number, Ordering::SeqCst);
+    let w = word(kind::KIN, 0, 0, number);
+    Some([w, seal(w, before, last), last])
+}
+
+/// Leader: wait until the turn can be had, and take it.
+fn wait_for_turn(k: &Kin, me: u32) {
+    let taken = TAKEN.wrapping_add(me);
     k.waiting.fetch_add(1, Ordering::SeqCst);
     let mut loan = Loan::default();
     let mut offered = None;
@@ -136,18 +175,6 @@ pub fn acquire() -> Option<Record> {
         .waiting
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer);
     announce_end();
-    HOLDS.store(1, Ordering::SeqCst);
-    let before = k.owner.load(Ordering::SeqCst);
-    if before == me {
-        return None;
-    }
-    STOPPED.store(0, Ordering::SeqCst);
-    let number = k.number.load(Ordering::SeqCst).wrapping_add(1);
-    let last = k.last.load(Ordering::SeqCst);
-    k.owner.store(me, Ordering::SeqCst);
-    k.number.store(number, Ordering::SeqCst);
-    let w = word(kind::KIN, 0, 0, number);
-    Some([w, seal(w, before, last), last])
 }
 
 /// Follower: this thread, which has its process's turn, stands at this position and does nothing without another
@@ -157,30 +184,15 @@ pub fn stand(b: Here, pos: u64) {
     if !is_kin() || !super::owns(b) {
         return;
     }
-    let here = place(b.slot, pos);
-    loop {
-        // This first: who takes the turn changes it last. What is said here a second time must not come behind what that one
-        // says, or nobody would ever hear of it.
-        let before = own().stands.load(Ordering::SeqCst);
-        if own().owner.load(Ordering::SeqCst) != name() {
-            return;
-        }
-        let seq = Ordering::SeqCst;
-        if own()
-            .stands
-            .compare_exchange(before, here, seq, seq)
-            .is_ok()
-        {
-            break;
-        }
+    if tell(b, |t| t.stands_at(name(), place(b.slot, pos))) {
+        changed();
     }
-    changed();
 }
 
 /// Follower: this thread has its process's turn, and the turn of the kin with it.
-pub fn goes_on() {
-    if is_kin() && own().owner.load(Ordering::SeqCst) == name() {
-        own().stands.store(RUNS, Ordering::SeqCst);
+pub fn goes_on(b: Here) {
+    if is_kin() {
+        tell(b, |t| t.goes_on(name()));
     }
 }
 
@@ -217,11 +229,7 @@ pub fn take(mut b: Here, w: u64, fresh: bool) -> bool {
             rewind(b, start);
             return false;
         }
-        let stands = own().stands.load(Ordering::SeqCst);
-        if own().number.load(Ordering::SeqCst) == number.wrapping_sub(1)
-            && own().owner.load(Ordering::SeqCst) == before
-            && (stands == at || stands == ENDED)
-        {
+        if turn().is_due(number, before, at) {
             break;
         }
         if patience.spend() {
@@ -234,10 +242,7 @@ pub fn take(mut b: Here, w: u64, fresh: bool) -> bool {
     }
     announce_end();
     crate::log::verified(b);
-    // In this order: see `stand`; and nobody believes where a process stands that has not this number.
-    own().owner.store(name(), Ordering::SeqCst);
-    own().stands.store(RUNS, Ordering::SeqCst);
-    own().number.store(number, Ordering::SeqCst);
+    tell(b, |t| t.take(name(), number));
     changed();
     true
 }

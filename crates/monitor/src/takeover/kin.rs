@@ -56,6 +56,15 @@ impl Monitor {
         if are_some && !others.all(is_there) {
             return false;
         }
+        // (One that has ended in the lost leader takes its last turns yet, for which nobody else may go on.)
+        let groups = self.groups.iter().filter(|(_, g)| g.leader != successor);
+        let ended: Vec<(GroupId, Pid)> = groups
+            .filter_map(|(id, g)| Some((*id, g.members[successor].pid?)))
+            .collect();
+        let is_over = |(id, pid): (GroupId, Pid)| !self.is_kin(pid) || self.has_replayed(id, pid);
+        if are_some && !ended.into_iter().all(is_over) {
+            return false;
+        }
         if !self.files_change_hands(t) {
             return false;
         }

@@ -6,6 +6,7 @@
 
 mod cores;
 mod fault;
+mod kin;
 mod log;
 mod promotion;
 mod seats;
