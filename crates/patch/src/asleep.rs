@@ -1,10 +1,11 @@
 //! A byte in an object that a thread sets before it waits for a condition, so that others see without the lock whether it
 //! has to be woken. (jemalloc's background threads say so that they sleep for as long as nobody wakes them; who frees asks.)
 
+use crate::flag;
 use crate::naps::Calls;
 use crate::place::Place;
 use crate::spin;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, Register};
 
 /// So many instructions before the wait the byte is set.
 const NEAR: usize = 16;
@@ -45,7 +46,8 @@ impl Asleep {
             let mut info = InstructionInfoFactory::new();
             for at in self.last.len().saturating_sub(NEAR)..self.last.len() {
                 // (An object has several names where it begins with a lock, say.)
-                let names = match sets(&self.last[at]) {
+                let i = &self.last[at];
+                let names = match flag::sets(i) && byte(i).is_some() {
                     true => Place::names(&self.last[..=at], &mut info),
                     false => Vec::new(),
                 };
@@ -68,7 +70,7 @@ impl Asleep {
 
     /// Does it have one as its operand?
     pub fn is_one(&self, i: &Instruction) -> bool {
-        byte(i).is_some_and(|at| self.known.binary_search(&at).is_ok())
+        byte(i).is_some_and(|at| self.has(at))
     }
 
     /// Is the byte at this displacement one?
@@ -89,21 +91,11 @@ impl Asleep {
 /// The displacement of the byte in an object that is its operand.
 pub fn byte(i: &Instruction) -> Option<u64> {
     let base = i.memory_base();
-    let is_one = i.memory_size().size() == 1
-        && i.memory_index() == Register::None
+    let is_one = flag::is_byte(i)
         && base.is_gpr64()
         && base != Register::RSP
         && !matches!(i.memory_segment(), Register::FS | Register::GS);
     is_one.then(|| i.memory_displacement64())
-}
-
-/// Does it set one?
-fn sets(i: &Instruction) -> bool {
-    i.mnemonic() == Mnemonic::Mov
-        && i.op0_kind() == OpKind::Memory
-        && i.op1_kind() == OpKind::Immediate8
-        && i.immediate(1) == 1
-        && byte(i).is_some()
 }
 
 #[cfg(test)]

@@ -28,12 +28,13 @@ pub fn asked(lines: &[Instruction], info: &mut InstructionInfoFactory) -> Vec<us
     (0..lines.len()).filter(is_one).collect()
 }
 
-fn is_byte(i: &Instruction) -> bool {
+/// Is its operand in memory a byte?
+pub fn is_byte(i: &Instruction) -> bool {
     i.memory_size().size() == 1 && i.memory_index() == Register::None
 }
 
-/// Does it store one?
-fn sets(i: &Instruction) -> bool {
+/// Does it store one of value 1?
+pub fn sets(i: &Instruction) -> bool {
     is_byte(i)
         && i.mnemonic() == Mnemonic::Mov
         && i.op0_kind() == OpKind::Memory

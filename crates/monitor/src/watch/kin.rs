@@ -18,15 +18,10 @@ impl Monitor {
         };
         let others = self.views(pid);
         let owner = self.kin.owner(replica).and_then(|id| self.groups.get(&id));
-        let has_record = |v: &View| {
+        let head = |v: &View| {
             let ring = owner.map(|g| g.segment.ring(v.slot as usize));
-            ring.is_some_and(|r| r.head.load(Ordering::Acquire) > v.pos)
+            ring.map_or(0, |r| r.head.load(Ordering::Acquire))
         };
-        others.iter().any(|v| match v.waiting {
-            wait::DIVERGED => false,
-            _ if v.awaits_another() => false,
-            wait::RECORD => has_record(v),
-            _ => true,
-        })
+        others.iter().any(|v| !v.stands(head(v)))
     }
 }
