@@ -433,8 +433,7 @@ pub fn no_core_files() {
     assert_eq!(result, 0, "setrlimit: {}", std::io::Error::last_os_error());
 }
 
-/// Each of them, as many at once as there are cores: most of what a run of a program takes is waiting. The results
-/// are in the order of the items.
+/// Each of them, several at once: see [`settings::jobs`]. The results are in the order of the items.
 #[allow(dead_code)] // others have their tests run beside each other by the harness
 pub fn beside<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
