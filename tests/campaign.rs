@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use support::settings;
 
 /// The first campaign's; each repetition has the next hundred.
@@ -26,8 +26,30 @@ const NOT_IN_CLOCKS: (&str, &str) = (
     "python",
     "plain loads decide about CPython's interpreter lock",
 );
-/// Campaigns at once would only slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// More campaigns at once would only slow each other down; one alone leaves the cores idle while the last trial of
+/// a program waits for a watchdog.
+const AT_ONCE: usize = 2;
+static RUNNING: Mutex<usize> = Mutex::new(0);
+static ENDED: Condvar = Condvar::new();
+
+/// One of those campaigns, while it lives.
+struct Slot;
+
+impl Slot {
+    fn wait() -> Slot {
+        let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = ENDED.wait_while(running, |n| *n >= AT_ONCE);
+        *free.unwrap_or_else(PoisonError::into_inner) += 1;
+        Slot
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ENDED.notify_one();
+    }
+}
 
 /// What is run.
 struct Campaign {
@@ -187,8 +209,7 @@ fn each_round(campaign: &Campaign, check: impl Fn(&Ran)) {
     support::no_core_files();
     let _load = support::Load::from_settings();
     for round in 0..settings::repeat() {
-        // One that failed has poisoned nothing that the others use.
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let _slot = Slot::wait();
         check(&run(campaign, SEED + SEEDS_APART * round));
     }
 }

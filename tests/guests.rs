@@ -10,10 +10,8 @@ mod support;
 use guest::Guest;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use support::{Load, Outcome, Program, TempDir, Verdicts, settings, tail};
 
 /// A guest that takes longer hangs.
@@ -63,45 +61,24 @@ fn guests() {
             Err(e) => verdicts.add("header", "", &[e]),
         }
     }
-    let binaries = build_all(&chosen, |guest| guest.build(&out, headers));
+    let binaries = support::beside(&chosen, |guest| guest.build(&out, headers));
+    let built: Vec<_> = chosen.iter().zip(binaries).collect();
     let _load = Load::from_settings();
-    for (guest, binary) in chosen.iter().zip(binaries) {
+    let verdicts = Mutex::new(verdicts);
+    support::beside(&built, |(guest, binary)| {
         let mut notes = Vec::new();
-        let failures = match binary {
+        let failures: Vec<String> = match binary {
             Err(e) => vec![format!("does not build: {e}")],
             Ok(binary) => guest
                 .args
                 .iter()
-                .flat_map(|args| try_guest(guest, &binary, args, &mut notes))
+                .flat_map(|args| try_guest(guest, binary, args, &mut notes))
                 .collect(),
         };
+        let mut verdicts = verdicts.lock().expect("no guest panics");
         verdicts.add(&guest.name, &notes.join("  "), &failures);
-    }
-    verdicts.finish();
-}
-
-/// Builds on all cores; results in the order of the guests.
-fn build_all<'a>(
-    guests: &'a [Guest],
-    build: impl Fn(&'a Guest) -> Result<PathBuf, String> + Sync,
-) -> Vec<Result<PathBuf, String>> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some((i, guest)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    .and_then(|i| Some((i, guests.get(i)?)))
-                {
-                    let result = build(guest);
-                    results.lock().expect("no builder panics").push((i, result));
-                }
-            });
-        }
     });
-    let mut results = results.into_inner().expect("no builder panics");
-    results.sort_by_key(|r| r.0);
-    results.into_iter().map(|r| r.1).collect()
+    verdicts.into_inner().expect("no guest panics").finish();
 }
 
 /// One guest with one argument list: natively, then with each number of
@@ -156,6 +133,11 @@ fn try_guest(
         }
         if n > guest.most || maps_files || guest.not_in.iter().any(without) {
             continue;
+        }
+        let mut program = program.clone();
+        if every > 0 && !guest.delayed_args.is_empty() {
+            program.argv.truncate(1);
+            program.argv.extend(guest.delayed_args.iter().cloned());
         }
         let mut program = program.in_order(n, order);
         let mut way = format!("{n} {order}");

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 use support::{Ended, Load, Outcome, Program, TempDir, Verdicts, difference, settings, tail};
 
 /// A program that takes longer hangs.
@@ -33,14 +34,16 @@ fn real_programs() {
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(name);
     inputs::make(&folder, &size);
-    let mut verdicts = Verdicts::default();
+    let verdicts = Mutex::new(Verdicts::default());
     let _load = Load::from_settings();
-    for case in CASES.iter().filter(|c| settings::selected(c.name)) {
+    let chosen = CASES.iter().filter(|c| settings::selected(c.name));
+    support::beside(&chosen.collect::<Vec<_>>(), |case| {
         let mut notes = Vec::new();
         let failures = try_case(case, &folder, &mut notes);
+        let mut verdicts = verdicts.lock().expect("no case panics");
         verdicts.add(case.name, &notes.join("  "), &failures);
-    }
-    verdicts.finish();
+    });
+    verdicts.into_inner().expect("no case panics").finish();
 }
 
 /// What one run left: how it went, and the files it is judged by.

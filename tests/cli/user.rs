@@ -2,10 +2,10 @@
 
 use crate::command::{NOT_RUNNABLE, program, run, says, stderr, stdout};
 use crate::guest::built;
-use crate::support::{quoted, settings};
+use crate::support::{Program, quoted, settings};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An ordinary user that every Debian has.
 const NOBODY: [&str; 4] = [
@@ -37,6 +37,15 @@ fn for_nobody() -> Option<(PathBuf, String)> {
     Some((dir, binary.to_string_lossy().into_owned()))
 }
 
+/// A program of that user's, who cannot write where the others' plans are.
+fn of_nobody(dir: &Path, words: &[&str]) -> Program {
+    let mut p = program(dir, words);
+    let plans = dir.join(".cache").to_string_lossy().into_owned();
+    p.env.insert("XDG_CACHE_HOME".into(), plans);
+    p.prefix(&NOBODY);
+    p
+}
+
 fn unreadable_program() {
     let Some((dir, binary)) = for_nobody() else {
         return;
@@ -44,8 +53,7 @@ fn unreadable_program() {
     let hidden = dir.join("hidden");
     fs::copy("/bin/true", &hidden).expect("it can be copied");
     fs::set_permissions(&hidden, fs::Permissions::from_mode(0o711)).expect("it is ours");
-    let mut p = program(&dir, &[&binary, "run", "--", &hidden.to_string_lossy()]);
-    p.prefix(&NOBODY);
+    let p = of_nobody(&dir, &[&binary, "run", "--", &hidden.to_string_lossy()]);
     let outcome = run(&p);
     fs::remove_dir_all(&dir).expect("it is ours");
     says(
@@ -64,8 +72,7 @@ fn ordinary_user() {
          head -c 3000000 {0} >in && {0} run -n 3 -- xz -T2 -0 -c --block-size=500000 in | xz -dc | cmp - in && echo same",
         quoted(&binary)
     );
-    let mut p = program(&dir, &["sh", "-c", &script]);
-    p.prefix(&NOBODY);
+    let p = of_nobody(&dir, &["sh", "-c", &script]);
     let outcome = run(&p);
     fs::remove_dir_all(&dir).expect("it is ours");
     assert_eq!(
@@ -94,8 +101,7 @@ fn undumpable() {
             );
         }
     }
-    let mut p = program(&dir, &["sh", "-c", &script]);
-    p.prefix(&NOBODY);
+    let p = of_nobody(&dir, &["sh", "-c", &script]);
     let outcome = run(&p);
     fs::remove_dir_all(&dir).expect("it is ours");
     says(&outcome, 0, &[]);

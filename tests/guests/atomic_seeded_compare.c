@@ -1,5 +1,5 @@
 // build: -mcx16
-// delayed
+// delayed: 500
 // Proves: compares whose expected value comes from a plain load (as gcc makes of an atomic or whose result
 // is used, and as programs make of everything else) are repeated, however early or late a follower loads.
 #include "guest.h"
@@ -7,7 +7,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-enum { THREADS = 4, ROUNDS = 4000, NODES = THREADS * 64 };
+enum { THREADS = 4, NODES = THREADS * 64 };
+static int rounds = 4000;
 static _Atomic uint32_t bits;
 static _Atomic uint64_t sum;
 static struct {
@@ -40,7 +41,7 @@ static uint32_t pop(void) {
 static void *body(void *arg) {
   uint32_t me = (uintptr_t)arg;
   uint64_t seed = me + 1, h = me;
-  for (int r = 0; r < ROUNDS; r++) {
+  for (int r = 0; r < rounds; r++) {
     guest_work(&seed, guest_rand(&seed) % 100);
     h = guest_mix(h, atomic_fetch_xor(&bits, 1u << (guest_rand(&seed) % 32)));
     uint64_t s = atomic_load(&sum);
@@ -65,7 +66,9 @@ static void *body(void *arg) {
   return (void *)h;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc > 1)
+    rounds = atoi(argv[1]);
   pthread_t t[THREADS];
   for (uint32_t n = 1; n <= NODES; n++)
     push(n);
@@ -77,7 +80,7 @@ int main(void) {
     CHECK(!pthread_join(t[i], &r));
     h = guest_mix(h, (uintptr_t)r);
   }
-  CHECK(pair.half[1] == THREADS * ROUNDS);
+  CHECK(pair.half[1] == (uint64_t)THREADS * rounds);
   h = guest_mix(guest_mix(h, atomic_load(&sum)), pair.half[0]);
   for (int n = 1; n <= NODES; n++)
     h = guest_mix(h, nodes[n].value);

@@ -22,7 +22,7 @@ static void on(int s) {
 static void arm(int flags) {
   struct sigaction sa = {.sa_handler = on, .sa_flags = flags};
   CHECK(sigaction(SIGALRM, &sa, NULL) == 0);
-  struct itimerval it = {{0, 0}, {0, 20000}};
+  struct itimerval it = {{0, 0}, {0, 60000}}; // Later than the wait begins, on a loaded machine, too.
   CHECK(setitimer(ITIMER_REAL, &it, NULL) == 0);
 }
 static void *other(void *arg) {

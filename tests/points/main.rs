@@ -13,6 +13,7 @@ mod support;
 use geryon_abi::point::FaultPoint;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use support::{Ended, Outcome, Program, TempDir, Verdicts, difference, quoted, settings, tail};
 
 /// A run hangs when it takes longer: the watchdog's verdict comes after some seconds.
@@ -130,53 +131,55 @@ fn every_place() {
     let native = one(&[&guest], None).expect("it starts");
     assert_eq!(native.ended, Ended::Exit(0), "natively");
     let shared = shared_memory();
-    let mut verdicts = Verdicts::default();
+    let verdicts = Mutex::new(Verdicts::default());
     let mut chance = settings::seed();
-    for point in FaultPoint::ALL {
-        if !settings::selected(point.name()) {
-            continue;
-        }
-        let (mut runs, mut passed) = (0, 0);
-        let mut failures = Vec::new();
-        for order in ["clocks", "serial"] {
-            let way = way(*point);
-            if way.order.is_some_and(|o| o != order) {
-                continue;
-            }
-            for round in 0..=settings::repeat() {
-                let nth = match round {
-                    0 => 1,
-                    _ => 1 + draw(&mut chance) % way.most,
-                };
-                if round > 0 && way.most == 1 && settings::repeat() == 1 {
-                    continue;
-                }
-                runs += 1;
-                match trial(&guest, *point, way, order, nth, &native) {
-                    Ok(true) => passed += 1,
-                    Ok(false) => {}
-                    Err(e) => {
-                        passed += 1;
-                        failures.push(e);
-                    }
+    let points = FaultPoint::ALL.iter().copied();
+    let points = points.filter(|p| settings::selected(p.name()));
+    let trials: Vec<_> = points.map(|p| (p, passings(p, &mut chance))).collect();
+    support::beside(&trials, |(point, passings)| {
+        let (mut passed, mut failures) = (0, Vec::new());
+        for (order, nth) in passings {
+            match trial(&guest, *point, way(*point), order, *nth, &native) {
+                Ok(true) => passed += 1,
+                Ok(false) => {}
+                Err(e) => {
+                    passed += 1;
+                    failures.push(e);
                 }
             }
         }
         if passed == 0 {
             failures.push("it is not passed".to_owned());
         }
-        verdicts.add(
-            point.name(),
-            &format!("{runs} runs, {passed} failed there"),
-            &failures,
-        );
-    }
+        let note = format!("{} runs, {passed} failed there", passings.len());
+        let mut verdicts = verdicts.lock().expect("no point panics");
+        verdicts.add(point.name(), &note, &failures);
+    });
     let left: Vec<PathBuf> = shared_memory()
         .into_iter()
         .filter(|p| !shared.contains(p))
         .collect();
     assert!(left.is_empty(), "left in /dev/shm: {left:?}");
-    verdicts.finish();
+    verdicts.into_inner().expect("no point panics").finish();
+}
+
+/// In which orders, and at which of its passings, a place has it go wrong.
+fn passings(point: FaultPoint, chance: &mut u64) -> Vec<(&'static str, u64)> {
+    let way = way(point);
+    let mut passings = Vec::new();
+    for order in ["clocks", "serial"] {
+        if way.order.is_some_and(|o| o != order) {
+            continue;
+        }
+        passings.push((order, 1));
+        for _ in 0..settings::repeat() {
+            let nth = 1 + draw(chance) % way.most;
+            if way.most > 1 || settings::repeat() > 1 {
+                passings.push((order, nth));
+            }
+        }
+    }
+    passings
 }
 
 /// One run. Whether the place was passed so often; `Err` says what is wrong.

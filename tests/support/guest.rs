@@ -17,6 +17,7 @@
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
 //! | `// descends` | also going over from clocks to serial order in its midst (`order-changes`) |
 //! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
+//! | `// delayed: 400` | the same, with these arguments in place of its own |
 //! | `// async` | also with `--verify async` |
 //! | `// not in serial: why` | an order that it is not run in (`clocks` likewise), or variants (`code`, `data`); the reason is printed |
 //! | `// replicas: 1` | a documented limit: not run with more replicas |
@@ -58,6 +59,8 @@ pub struct Guest {
     pub descends: bool,
     /// Also run with threads that are delayed at records.
     pub delayed: bool,
+    /// The arguments of these runs, if they are others.
+    pub delayed_args: Vec<String>,
     /// Also run while nothing waits for confirmations.
     pub unconfirmed: bool,
     /// Orders that it is not run in, and why.
@@ -117,6 +120,7 @@ impl Guest {
             refused: None,
             descends: false,
             delayed: false,
+            delayed_args: Vec::new(),
             unconfirmed: false,
             not_in: Vec::new(),
             most: u32::MAX,
@@ -154,7 +158,7 @@ impl Guest {
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
                 "descends" => guest.descends = true,
-                "delayed" => guest.delayed = true,
+                "delayed" => (guest.delayed, guest.delayed_args) = (true, words(value)),
                 "async" => guest.unconfirmed = true,
                 "not in serial" | "not in clocks" | "not in code" | "not in data" => {
                     let order = key.trim().trim_start_matches("not in ");

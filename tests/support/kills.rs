@@ -178,9 +178,12 @@ pub fn program(case: &Case, scene: Scene, dir: &Path, journal: &Path) -> Program
     argv.extend(["--journal".into(), journal.to_string_lossy().into_owned()]);
     argv.push("--".into());
     argv.extend(case.argv.iter().cloned());
+    // While a program is being loaded its code is rewritten: it is planned anew then, as the first time.
+    let is_early = scene.every_ms.0 == 0;
+    let plans = ("XDG_CACHE_HOME".to_owned(), dir.to_string_lossy().into());
     Program {
         argv,
-        env: std::collections::BTreeMap::new(),
+        env: is_early.then_some(plans).into_iter().collect(),
         stdin: None,
         dir: dir.to_owned(),
         send: None,

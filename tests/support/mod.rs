@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -226,6 +227,7 @@ impl Program {
             .env("LC_ALL", "C")
             .env("TZ", "UTC0");
         command.env("HOME", &self.dir).env("TMPDIR", &self.dir);
+        command.env("XDG_CACHE_HOME", plans());
         command.envs(std::env::vars().filter(|(n, _)| n.starts_with("GERYON_")));
         command.envs(&self.env).env(marked::VARIABLE, &mark);
         command.stdin(if self.stdin.is_some() {
@@ -337,6 +339,22 @@ fn next_mark() -> String {
     )
 }
 
+/// Where runs of the same binary find the patch plans of those before: to make libc's anew takes a tenth of a
+/// second, each time. (A test of how they are made, or of what happens meanwhile, has a folder of its own.)
+pub fn plans() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        // What another build has made tells nothing about this one.
+        let of =
+            fs::metadata(settings::geryon()).map(|m| (m.ino(), m.len(), m.mtime(), m.mtime_nsec()));
+        let (inode, length, s, ns) = of.unwrap_or_default();
+        let name = format!("plans-{inode:x}-{length:x}-{s:x}-{ns:x}");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("cannot make {folder:?}: {e}"));
+        folder
+    })
+}
+
 /// A word as a shell would need it.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
@@ -413,6 +431,28 @@ pub fn no_core_files() {
     // SAFETY: setrlimit reads one rlimit, which outlives the call.
     let result = unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
     assert_eq!(result, 0, "setrlimit: {}", std::io::Error::last_os_error());
+}
+
+/// Each of them, several at once: see [`settings::jobs`]. The results are in the order of the items.
+#[allow(dead_code)] // others have their tests run beside each other by the harness
+pub fn beside<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..settings::jobs().min(items.len()) {
+            scope.spawn(|| {
+                while let Some((i, item)) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    .and_then(|i| Some((i, items.get(i)?)))
+                {
+                    let result = each(item);
+                    results.lock().expect("no worker panics").push((i, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("no worker panics");
+    results.sort_by_key(|r| r.0);
+    results.into_iter().map(|r| r.1).collect()
 }
 
 /// The verdicts of one test: a line for each case at once, all failures at the
