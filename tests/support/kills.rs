@@ -2,7 +2,7 @@
 
 use crate::journal::Journal;
 use crate::replicas::{self, Replicas};
-use crate::support::{Ended, Outcome, Program, TempDir, settings, tail};
+use crate::support::{Ended, Outcome, Program, TempDir, marked, settings, tail};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -325,7 +325,9 @@ fn left_in_memory(journal: &Journal) -> Option<String> {
     });
     let begin = Instant::now();
     for pid in pids {
-        while replicas::is_zombie(pid as i32) {
+        // (One that another run is about to wait for has got the pid since.)
+        let pid = pid as i32;
+        while replicas::is_zombie(pid) && !marked::is_of_a_run(replicas::parent(pid)) {
             if begin.elapsed() > Duration::from_secs(REPLACED_S) {
                 return Some(format!("process {pid} is left, a zombie"));
             }

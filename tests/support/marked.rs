@@ -38,6 +38,16 @@ fn with(mark: &str) -> Vec<u32> {
     .collect()
 }
 
+/// Does it belong to a run that has not ended?
+#[allow(dead_code)] // pids that were used again matter where replicas are killed
+pub fn is_of_a_run(pid: i32) -> bool {
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mark = format!("{VARIABLE}=");
+    environ
+        .split(|b| *b == 0)
+        .any(|v| v.starts_with(mark.as_bytes()))
+}
+
 /// Do the first threads of all processes of a run sleep? (A signal that is sent when a program has said that
 /// it is about to wait for one, and before it does, would be none of what it waits for.)
 pub fn all_sleep(mark: &str) -> bool {

@@ -2,7 +2,7 @@
 //! one run with its time limit, the search for processes it left behind, and
 //! the command line that repeats it.
 
-mod marked;
+pub mod marked;
 pub mod settings;
 
 use std::collections::BTreeMap;

@@ -94,6 +94,14 @@ pub fn is_zombie(pid: i32) -> bool {
     state(pid) == Some('Z')
 }
 
+/// Who is to ask for it; 0 where it is gone.
+pub fn parent(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    let parent = fields.split(' ').nth(1).and_then(|p| p.parse().ok());
+    parent.unwrap_or(0)
+}
+
 /// Kill a replica, or a copy of one, of a run that has not ended.
 pub fn kill(pid: i32) {
     // SAFETY: kill takes no pointer; the process belongs to a run of this test's own.

@@ -8,7 +8,7 @@
 //! | `REPEAT=n` | each run n times |
 //! | `NATIVE_ONLY=1` | no Geryon at all: are the tests themselves right? |
 //! | `TASKSET=0` | everything on these cores |
-//! | `RUST_TEST_THREADS=n` | as the harness has it; so many guests, real programs, fault points at once, too (three for two cores) |
+//! | `RUST_TEST_THREADS=n` | as the harness has it; so many guests, real programs, fault points at once, too (one for each core) |
 //! | `LOAD=1` | busy loops on all cores meanwhile |
 //! | `SHORT=1` | smaller inputs for the real programs, for many repetitions |
 //! | `LIMIT_S=n` | what counts as a hang |
@@ -116,8 +116,7 @@ pub fn taskset() -> Option<String> {
 #[allow(dead_code)] // guests, real programs, and fault points are
 pub fn jobs() -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let usual = || (cores() * 3).div_ceil(2);
-    number("RUST_TEST_THREADS").map_or_else(usual, |n| n.max(1) as usize)
+    number("RUST_TEST_THREADS").map_or_else(cores, |n| n.max(1) as usize)
 }
 
 /// Are busy loops wanted meanwhile?

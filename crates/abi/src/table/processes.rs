@@ -115,11 +115,11 @@ rows! { pub(super) PROCESSES:
   446 landlock_restrict_self Local Partial (ruleset_fd: Fd, flags: Int32)
     "Every replica's thread is restricted; a replica that is repaired later by copying keeps the restriction.";
   449 futex_waitv Local Partial (waiters: Special, nr_futexes: Int32, flags: Int32, timeout: In(Fixed(16)), clockid: Int32)
-    "In a follower it may return early; which waiter woke it is the leader's answer.";
+    "Of words that other processes share each replica has its own result, with clocks.";
   454 futex_wake Local Partial (uaddr: Special, mask: Int, nr: Int32, flags: Int32)
-    "In a follower it may wake all.";
+    "As futex_waitv.";
   455 futex_wait Local Partial (uaddr: Special, val: Int, mask: Int, flags: Int32, timeout: In(Fixed(16)), clockid: Int32)
-    "In a follower it may return early, which futex allows.";
+    "As futex_waitv.";
   456 futex_requeue Local Partial (waiters: Special, flags: Int32, nr_wake: Int32, nr_requeue: Int32)
-    "In a follower it may wake all.";
+    "As futex_waitv.";
 }

@@ -41,17 +41,7 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     let mut b = block();
     let waits = waits(&args);
     let timed = waits && args[3] != 0;
-    let is_alone = private().multi.get() == 0 && b.suspend == 0 && args[1] & PRIVATE != 0;
-    if is_alone && waits {
-        // Nobody can wake it, and whoever waits sees what the kernel says. (Where processes share the word,
-        // whether one has to wait is a matter of each replica.)
-        return input(frame, row);
-    }
-    // (In which order processes come to a word that they share is not repeated with clocks.)
-    let is_own = args[1] & PRIVATE != 0;
-    if crate::serial::active()
-        || b.suspend == 0 && (is_own && private().loads != 0 || timed && waits)
-    {
+    if is_repeated(waits, timed, args[1] & PRIVATE != 0) {
         // A follower's threads never sleep here: they wait for the record.
         if !leads() && !waits {
             real(row.nr as u64, args);
@@ -75,6 +65,18 @@ pub fn futex(frame: &mut Frame, row: &'static Row) {
     } else {
         follow_wait(frame, row, args);
     }
+}
+
+/// Is what such a call returns an input? `timed`: a wait with a limit; `is_own`: of a word that no other process uses.
+pub fn is_repeated(waits: bool, timed: bool, is_own: bool) -> bool {
+    let p = private();
+    if crate::serial::active() {
+        return true;
+    }
+    // (In which order processes come to a word that they share is not repeated with clocks. Who waits alone is woken by
+    // nobody, and sees what the kernel says; but not where processes share the word.)
+    let is_alone = p.multi.get() == 0 && waits;
+    block().suspend == 0 && (is_own && (is_alone || p.loads != 0) || timed && waits)
 }
 
 /// Follower: wait as the leader does, until its own history wakes it, or the leader has got on.
