@@ -7,6 +7,7 @@ mod asleep;
 mod awaited;
 mod barren;
 mod calls;
+mod circle;
 mod course;
 mod endless;
 mod kin;
@@ -53,6 +54,9 @@ const BACK: &str = "has gone back behind what it had logged";
 /// What is said of a replica that uses processor time and comes to nothing.
 const ENDLESS: &str = "computes without end where the others went on";
 
+/// What is said of one all of whose threads wait.
+const NEVER_COMES: &str = "waits for an event that never comes in it";
+
 /// What is said of a leader when all others wait at the same places.
 const MISLED: &str = "has logged an order in which no other can go on";
 
@@ -87,6 +91,8 @@ pub struct Watch {
     courses: HashMap<GroupId, course::Course>,
     /// Followers that use processor time before a record that is there.
     endless: HashMap<Pid, endless::Endless>,
+    /// Where threads of followers wait for others.
+    circles: HashMap<Pid, circle::Circle>,
 }
 
 /// What was seen of a process when it last got on.
@@ -114,6 +120,7 @@ impl Watch {
         self.awaited.clear();
         self.barren.clear();
         self.ahead.clear();
+        self.circles.clear();
     }
 
     /// One more round. Does it sleep there indeed?
@@ -189,6 +196,9 @@ impl Monitor {
         self.watch
             .endless
             .retain(|pid, _| processes.contains_key(pid));
+        self.watch
+            .circles
+            .retain(|pid, _| processes.contains_key(pid));
         let alive = &self.groups;
         self.watch.courses.retain(|id, _| alive.contains_key(id));
         self.watch.strays.retain(|id, _| alive.contains_key(id));
@@ -262,7 +272,7 @@ impl Monitor {
         }
         let unsuspected = |f: &(usize, Pid)| Some(f.0) != suspect;
         let followers: Vec<(usize, Pid)> = followers.into_iter().filter(unsuspected).collect();
-        if self.watch_endless(id, &followers) {
+        if self.watch_endless(id, &followers) || self.watch_circles(id, &followers) {
             return;
         }
         let missing = self.ended_too_early(id, &lead);
@@ -337,6 +347,7 @@ impl Monitor {
                 .all(|v| v.stands(head(v)) || v.waiting == wait::KERNEL);
             let due = views.iter().any(View::awaits_another);
             let behind = views.iter().any(&has_record);
+            let places = views.iter().map(|v| (v.slot, v.pos)).collect::<Vec<_>>();
             if let Some(what) = rested
                 && (behind || gone.is_some())
                 && !judged
@@ -351,7 +362,7 @@ impl Monitor {
                 if self.all_wait_alike(id, &views) {
                     self.leader_misled(id, leader, MISLED);
                 } else {
-                    self.stuck(id, replica, "waits for an event that never comes in it");
+                    self.stuck_at(id, replica, NEVER_COMES, &places);
                 }
                 return;
             }

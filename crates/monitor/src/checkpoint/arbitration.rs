@@ -5,6 +5,7 @@
 use super::{Pair, REPLICAS};
 use crate::block_field;
 use crate::journal::Event;
+use crate::options::OnRace;
 use crate::state::{GroupId, Monitor};
 use crate::watch::Rest;
 use anyhow::Result;
@@ -49,6 +50,20 @@ pub struct Accused {
     what: String,
     /// How many records it had made or taken.
     events: u64,
+    /// Where threads of it stand that wait for one another: the others get on meanwhile. None: all of them.
+    places: Vec<(u32, u64)>,
+}
+
+impl Accused {
+    /// Whose order of threads may have led it astray; None: nobody's.
+    pub(super) fn astray(&self) -> Option<usize> {
+        (!self.places.is_empty()).then_some(self.replica)
+    }
+
+    /// Who, and what is said of it.
+    pub(super) fn charge(&self) -> (usize, &str) {
+        (self.replica, &self.what)
+    }
 }
 
 /// What sleepers can say of one that hangs.
@@ -103,18 +118,25 @@ impl Monitor {
         Some((accused.replica, accused.what.clone()))
     }
 
-    /// One of two replicas makes no progress, says the watchdog. True: the sleepers are asked first.
-    pub(crate) fn accuse(&mut self, id: GroupId, replica: usize, what: &str) -> bool {
+    /// One of two replicas makes no progress, says the watchdog. True: the sleepers are asked first. `places`: see [`Accused`].
+    pub(crate) fn accuse(
+        &mut self,
+        id: GroupId,
+        replica: usize,
+        what: &str,
+        places: &[(u32, u64)],
+    ) -> bool {
         let two = self.groups.get(&id).is_some_and(|g| g.voters() == REPLICAS);
         let pid = self.groups.get(&id).and_then(|g| g.members[replica].pid);
         let (true, Some(pid)) = (two, pid) else {
             return false;
         };
         let events = self.views(pid).iter().map(|v| v.events).sum();
+        let replays = !places.is_empty() && self.may_replay_accused(id, replica);
         let Some(c) = &mut self.checkpoints else {
             return false;
         };
-        if c.pair.as_ref().is_none_or(|p| p.group != id) {
+        if c.pair.as_ref().is_none_or(|p| p.group != id) && !replays {
             return false;
         }
         c.accused = Some(Accused {
@@ -122,8 +144,38 @@ impl Monitor {
             replica,
             what: what.into(),
             events,
+            places: places.to_vec(),
         });
         true
+    }
+
+    /// Can the log be replayed for a follower whose threads wait for one another?
+    fn may_replay_accused(&self, id: GroupId, replica: usize) -> bool {
+        let leader = self.groups.get(&id).map(|g| g.leader);
+        let is_to_be =
+            self.has_pairs() && self.runs_in_parallel() && self.options.on_race != OnRace::Stop;
+        leader.is_some_and(|l| l != replica && is_to_be && self.has_base(id, l))
+    }
+
+    /// The follower got on after all, for which the log is replayed: nothing has happened.
+    pub(super) fn acquits_accused(&mut self) -> bool {
+        let accused = self.checkpoints.as_ref().and_then(|c| c.accused.clone());
+        let is_acquitted = accused.is_some_and(|a| self.gets_on(&a));
+        if is_acquitted && let Some(c) = &mut self.checkpoints {
+            c.accused = None;
+        }
+        is_acquitted
+    }
+
+    /// Nobody can tell whether the accused is wrong but the watchdog.
+    pub(super) fn judge_accused(&mut self, id: GroupId) {
+        let accused = self.checkpoints.as_mut().and_then(|c| c.accused.take());
+        let Some(a) = accused.filter(|a| a.group == id) else {
+            return;
+        };
+        if a.astray().is_none() || !self.races_again(id, a.replica, &a.what) {
+            self.stuck_at(id, a.replica, &a.what, &a.places);
+        }
     }
 
     /// Do the sleepers bear out that a replica hangs?
@@ -146,10 +198,10 @@ impl Monitor {
         if woken.len() != REPLICAS {
             return Testimony::None;
         }
-        let past = if leads {
+        let behind = self.behind(id, pid);
+        let past = if leads || behind.is_empty() {
             woken.iter().all(|p| self.has_replayed(id, *p))
         } else {
-            let behind = self.behind(id, pid);
             woken.iter().all(|p| self.is_beyond(*p, &behind))
         };
         if past {
@@ -298,6 +350,7 @@ impl Monitor {
             return;
         };
         let (rounds, stood) = a.rest;
+        let astray = a.accused.clone().filter(|a| a.astray().is_some());
         let seats: Vec<usize> = a.woken.iter().map(|w| w.0).collect();
         let Some(g) = self.groups.get(&id) else {
             return;
@@ -314,6 +367,9 @@ impl Monitor {
             0
         };
         if rounds > RESTED_ROUNDS {
+            if astray.is_some_and(|a| self.races_again(id, a.replica, &a.what)) {
+                return;
+            }
             return self.give_up(
                 "stopped: it could not be found out who is right: the copies that were asked came to no difference",
             );
@@ -333,16 +389,18 @@ impl Monitor {
         let Some(a) = arbitration.filter(|a| a.outvoted.is_none()) else {
             return false;
         };
-        let (id, Some(accused)) = (a.group, a.accused.clone()) else {
+        a.accused.clone().is_some_and(|a| self.gets_on(&a))
+    }
+
+    fn gets_on(&mut self, accused: &Accused) -> bool {
+        let g = self.groups.get(&accused.group);
+        let Some(pid) = g.and_then(|g| g.members[accused.replica].pid) else {
             return false;
         };
-        let Some(pid) = self
-            .groups
-            .get(&id)
-            .and_then(|g| g.members[accused.replica].pid)
-        else {
-            return false;
-        };
+        if !accused.places.is_empty() {
+            let mut places = accused.places.iter();
+            return places.any(|place| self.is_beyond(pid, &[*place]));
+        }
         let events: u64 = self.views(pid).iter().map(|v| v.events).sum();
         events > accused.events
     }

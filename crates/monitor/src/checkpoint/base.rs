@@ -27,6 +27,8 @@ impl Monitor {
             .and_then(|p| p.sleepers.first())
             .map(|s| s.source);
         let made = match self.sources() {
+            // (A younger one would only have what the one before may have, too.)
+            Some((id, _)) if !self.base_is_confirmed(id) => false,
             Some((id, sources)) => {
                 let others = sources[1..].iter().find(|s| Some(s.0) != last);
                 self.copy_follower(id, *others.unwrap_or(&sources[1]))?
@@ -37,6 +39,18 @@ impl Monitor {
             c.base_due = Some((now + wait, (2 * wait).min(AGAIN_AT_MOST)));
         }
         Ok(())
+    }
+
+    /// Has the follower come to where the log ended when it was copied? One whose threads stand never does, whatever else they do
+    /// meanwhile: it may have been astray by then, and the copy before this one is needed.
+    fn base_is_confirmed(&mut self, id: GroupId) -> bool {
+        let base = self.checkpoints.as_ref().and_then(|c| c.base.as_ref());
+        let known = base.and_then(|p| Some((p.sleepers.first()?.source, p.ends.clone())));
+        let (Some((source, ends)), Some(g)) = (known, self.groups.get(&id)) else {
+            return true;
+        };
+        let follower = g.followers().find(|f| f.0 == source);
+        follower.is_none_or(|(_, pid)| self.has_come_to(&ends, pid))
     }
 
     /// Have a copy of a follower sleep. False: not now.
@@ -54,6 +68,7 @@ impl Monitor {
             return Ok(false);
         };
         let pause = self.pause;
+        let ends = self.groups.get(&id).map(|g| g.segment.ends());
         let Some(c) = &mut self.checkpoints else {
             return Ok(false);
         };
@@ -63,7 +78,7 @@ impl Monitor {
             since: Instant::now(),
             pause,
             compared,
-            ends: Vec::new(),
+            ends: ends.unwrap_or_default(),
         });
         // (Two that are nearly of the same age would have the same fault.)
         let counts = |p: &Pair| p.since.elapsed() >= c.every;

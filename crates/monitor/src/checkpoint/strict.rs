@@ -8,9 +8,11 @@
 //! A copy of the leader would prove nothing: it may have inherited a fault. But where three and more stand against the leader it is
 //! asked, too, before they are believed ([`doubt`](super::doubt)).
 
+use super::arbitration::Accused;
 use super::doubt::Findings;
 use super::search::{self, Search, Stretch};
 use crate::journal::Event;
+use crate::options::OnRace;
 use crate::recover::{Made, Seat};
 use crate::state::{GroupId, Monitor, Reported};
 use anyhow::Result;
@@ -129,13 +131,19 @@ impl Monitor {
         let differs = g.reports.iter().map(|r| r.replica);
         let crashes = g.crashes.iter().map(|c| c.replica);
         let stands = g.followers().map(|f| f.0);
-        let astray = differs.chain(crashes).chain(stands).find(|r| *r != leader);
+        let accused = c.accused.as_ref();
+        // (Who computes without end, is stopped or crashes is no race.)
+        let is_other = accused.is_some_and(|a| a.astray().is_none());
+        let circle = accused.and_then(Accused::astray);
+        let all = differs.chain(crashes).chain(circle).chain(stands);
+        let astray = all.into_iter().find(|r| *r != leader);
         let (Some(astray), Some(leader_pid)) = (astray, g.leader_pid()) else {
             return Ok(false);
         };
         let leads = g.reports.iter().any(|r| r.replica == leader);
-        let is_to_stop = g.reports.first().is_some_and(|r| self.stops_for_race(r));
-        if !self.runs_in_parallel() || leads || is_to_stop || c.accused.is_some() {
+        let stops = circle.is_some() && self.options.on_race == OnRace::Stop;
+        let is_to_stop = stops || g.reports.first().is_some_and(|r| self.stops_for_race(r));
+        if !self.runs_in_parallel() || leads || is_to_stop || is_other {
             return Ok(false);
         }
         let Some(age) = self.bases(leader).first().map(|b| b.0.elapsed()) else {
@@ -181,7 +189,7 @@ impl Monitor {
         let is_open = self.groups.get(&id).is_some_and(|g| {
             g.leader == leader && g.takeover.is_none() && !g.ending && g.leader_pid().is_some()
         });
-        if !is_open {
+        if !is_open || self.acquits_accused() {
             self.end_replay();
             return Ok(());
         }
@@ -411,6 +419,7 @@ impl Monitor {
             return self.arbitrate(id);
         }
         self.end_sleepers();
+        self.judge_accused(id);
         self.judge_reports(id, Duration::MAX);
         Ok(())
     }
@@ -491,6 +500,7 @@ impl Monitor {
         let took_us = r.since.elapsed().as_micros() as u64;
         let reports = self.groups.get(&id).map(|g| &g.reports);
         let first = reports.and_then(|r| r.first()).cloned();
+        let accused = self.checkpoints.as_mut().and_then(|c| c.accused.take());
         let others = self.others_astray(id, &r, t.seat);
         // No single fault leads two followers astray.
         let is_certain = !others.is_empty();
@@ -499,6 +509,8 @@ impl Monitor {
             if let Some(c) = &mut self.checkpoints {
                 c.has_raced |= is_certain || is_about_order(&first);
             }
+        } else if let Some(a) = accused {
+            self.tell_circle(&a, r.tries, took_us);
         }
         self.drop_replica(r.astray);
         for replica in others {
@@ -514,6 +526,23 @@ impl Monitor {
         self.release(&r.held);
         self.note_race(is_certain);
         Ok(())
+    }
+
+    /// A follower's threads waited for one another, and those of a copy that has replayed the log again do not.
+    fn tell_circle(&mut self, accused: &Accused, tries: u32, took_us: u64) {
+        let (replica, why) = accused.charge();
+        eprintln!(
+            "geryon: race or fault in replica {}: replayed in the leader's order it gets on (replays: {tries}, {:.1} ms)\ngeryon:   it {why}",
+            replica + 1,
+            took_us as f64 / 1e3,
+        );
+        self.journal.tell(&Event::RaceReplayed {
+            replica,
+            tries,
+            took_us,
+            sure: false,
+            why: why.to_owned(),
+        });
     }
 
     /// Where there are more than two: who else stood against the leader, or stands where it led. They are made anew.

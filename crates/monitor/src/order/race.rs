@@ -65,6 +65,23 @@ impl Monitor {
         true
     }
 
+    /// The threads of a follower wait for one another, and nobody can say who is wrong. If replicas were found to go astray a short time
+    /// ago, do all go on from the leader's state?
+    pub(crate) fn races_again(&mut self, id: GroupId, replica: usize, what: &str) -> bool {
+        let is_race = !self.is_serial() && self.running.races.is_any(Instant::now());
+        if !is_race || !self.may_descend() {
+            return false;
+        }
+        if let Some(text) = self.describe_stuck(id, replica, what) {
+            eprint!("{text}");
+        }
+        self.descend(
+            "a follower's threads wait for one another, and replicas differed before, as when the program races",
+            Otherwise::Stops,
+        );
+        true
+    }
+
     /// Is the run to be stopped for what a follower has reported?
     pub(crate) fn stops_for_race(&self, first: &Reported) -> bool {
         self.options.on_race == OnRace::Stop && !self.is_serial() && is_about_order(first)

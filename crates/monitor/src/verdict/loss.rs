@@ -62,7 +62,18 @@ impl Monitor {
 
     /// The watchdog's verdict on a replica.
     pub(crate) fn stuck(&mut self, id: GroupId, replica: usize, what: &str) {
-        if self.accuse(id, replica, what) {
+        self.stuck_at(id, replica, what, &[]);
+    }
+
+    /// The same of one some of whose threads stand in these places, before records that are there, whatever the others do.
+    pub(crate) fn stuck_at(
+        &mut self,
+        id: GroupId,
+        replica: usize,
+        what: &str,
+        places: &[(u32, u64)],
+    ) {
+        if self.accuse(id, replica, what, places) {
             return;
         }
         if self.testimony(id, replica) == Testimony::Later {

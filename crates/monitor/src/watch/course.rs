@@ -103,6 +103,13 @@ impl Course {
         self.samples.get(first)
     }
 
+    /// Where the log ended when that record had been published for certain: the ends of a sample are read one after the other.
+    pub fn told(&self, slot: u32, pos: u64) -> Option<&Sample> {
+        let first = self.samples.partition_point(|s| s.end(slot) <= pos);
+        // (If nothing has been published since then the last sample was looked at again and again.)
+        self.samples.get(first + 1).or(self.samples.get(first))
+    }
+
     /// What the leader had used, at least, when it published the record before a place.
     pub fn reached(&self, slot: u32, pos: u64) -> Option<&Used> {
         let behind = self.samples.partition_point(|s| s.end(slot) < pos);

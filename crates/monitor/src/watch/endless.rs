@@ -155,6 +155,7 @@ impl Monitor {
     pub(super) fn forget_endless(&mut self, id: GroupId) {
         for (_, pid) in self.groups.get(&id).into_iter().flat_map(|g| g.followers()) {
             self.watch.endless.remove(&pid);
+            self.watch.circles.remove(&pid);
         }
     }
 
