@@ -5,7 +5,6 @@ mod filtered;
 use crate::gate::{guarded, real};
 use crate::state::{block, leads, private};
 use crate::stop::{broken, refused};
-use crate::thread::futex2;
 use crate::{call, memory, process, raise, thread};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{failed, kin, rpc as number};
@@ -70,6 +69,10 @@ pub mod nr {
     pub const CLONE3: u64 = 435;
     pub const CLOSE_RANGE: u64 = 436;
     pub const PKEY_MPROTECT: u64 = 329;
+    pub const FUTEX_WAITV: u64 = 449;
+    pub const FUTEX_WAKE: u64 = 454;
+    pub const FUTEX_WAIT: u64 = 455;
+    pub const FUTEX_REQUEUE: u64 = 456;
 }
 
 /// Called from the assembly entry with the application's registers.
@@ -150,9 +153,8 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::EXECVE | nr::EXECVEAT => process::exec(frame, row),
         nr::WAIT4 | nr::WAITID => process::wait(frame, row),
         nr::FUTEX => thread::futex(frame, row),
-        futex2::WAITV | futex2::WAKE | futex2::WAIT | futex2::REQUEUE => {
-            thread::futex2(frame, row);
-        }
+        nr::FUTEX_WAITV | nr::FUTEX_WAKE | nr::FUTEX_WAIT | nr::FUTEX_REQUEUE
+            if thread::repeats_futex(frame, row) => {}
         nr::SCHED_YIELD if crate::serial::active() => {
             crate::serial::yield_turn(block());
             frame.rax = 0;
@@ -210,8 +212,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
     }
 }
 
-/// A call without a treatment of its own.
-pub fn by_class(frame: &mut Frame, row: &'static Row) {
+fn by_class(frame: &mut Frame, row: &'static Row) {
     if let Support::Refused(errno) = row.support {
         refused(row.nr as u64, 0);
         frame.rax = (-(errno as i64)) as u64;

@@ -31,16 +31,24 @@ pub fn begin(frame: &mut Frame, row: &Row) {
         return;
     }
     let mut b = block();
-    // (What is left if a signal comes before it begins.)
     let mut time = [0u64; 2];
     guarded(|| {
         // SAFETY: inside `guarded`.
         time = unsafe { (args[asked] as *const [u64; 2]).read_unaligned() };
     });
-    b.rest = time;
+    b.rest = begun(time);
     b.rest_at = args[rest];
     args[rest] = &raw const b.rest as u64;
     frame.set_args(args);
+}
+
+/// What is left if a signal ends it before it has begun: the kernel has always slept for a moment.
+fn begun([s, ns]: [u64; 2]) -> [u64; 2] {
+    match (s, ns) {
+        (0, 0) => [0, 0],
+        (s, 0) => [s - 1, 999_999_999],
+        (s, ns) => [s, ns - 1],
+    }
 }
 
 /// The sleep is over, or its thread goes to a handler, or (a copy of one that slept) begins it anew: the program has its
@@ -64,5 +72,17 @@ fn give_back(frame: &mut Frame) {
     let tell = || unsafe { (at as *mut [u64; 2]).write_unaligned(left) };
     if frame.rax as i64 == EINTR && !guarded(tell) {
         frame.rax = EFAULT as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_that_all_is_left() {
+        assert_eq!(begun([60, 0]), [59, 999_999_999]);
+        assert_eq!(begun([60, 5]), [60, 4]);
+        assert_eq!(begun([0, 0]), [0, 0]);
     }
 }

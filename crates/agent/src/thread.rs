@@ -6,7 +6,7 @@ mod death;
 mod first;
 pub mod flags;
 mod futex;
-pub mod futex2;
+mod futex2;
 pub mod kin;
 mod own;
 mod robust;
@@ -16,7 +16,7 @@ pub use birth::{clone, start_in};
 pub use death::{await_exits, exit};
 pub use first::greet;
 pub use futex::{futex, waits};
-pub use futex2::futex2;
+pub use futex2::repeats as repeats_futex;
 pub use own::{set_tid_address, sigprocmask};
 pub use slot::take_slot;
 

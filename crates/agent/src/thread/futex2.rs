@@ -4,7 +4,6 @@
 use super::futex::is_repeated;
 use crate::access::word32;
 use crate::call::input;
-use crate::enter::by_class;
 use crate::gate::real;
 use crate::state::leads;
 use geryon_abi::frame::Frame;
@@ -17,13 +16,12 @@ const WAITER: u64 = 24;
 const WAITER_FLAGS: u64 = 16;
 const MOST_WAITERS: u64 = 128;
 
-pub const WAITV: u64 = 449;
-pub const WAKE: u64 = 454;
-pub const WAIT: u64 = 455;
-pub const REQUEUE: u64 = 456;
+const WAITV: u64 = 449;
+const WAIT: u64 = 455;
+const REQUEUE: u64 = 456;
 
-/// One of them.
-pub fn futex2(frame: &mut Frame, row: &'static Row) {
+/// One of them. False: it is each replica's own affair.
+pub fn repeats(frame: &mut Frame, row: &Row) -> bool {
     let (args, nr) = (frame.args(), row.nr as u64);
     let waits = matches!(nr, WAITV | WAIT);
     let limit = match nr {
@@ -37,12 +35,13 @@ pub fn futex2(frame: &mut Frame, row: &'static Row) {
         _ => args[3] & PRIVATE != 0,
     };
     if !is_repeated(waits, limit != 0, is_own) {
-        return by_class(frame, row);
+        return false;
     }
     if !leads() && !waits {
         real(nr, args);
     }
     input(frame, row);
+    true
 }
 
 /// Are all the words that these waiters name used by this process alone?
