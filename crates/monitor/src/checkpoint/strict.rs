@@ -397,7 +397,12 @@ impl Monitor {
             sleeps: true,
             testifies: false,
         };
-        self.copy_of_halted(id, seat, (base.replica, base.pid), &base.threads)
+        let made = self.copy_of_halted(id, seat, (base.replica, base.pid), &base.threads)?;
+        // The base has never taken part: nothing says so of its threads, but that it was copied from those that slept.
+        Ok(Made {
+            asleep: base.asleep.clone(),
+            ..made
+        })
     }
 
     /// No replay has agreed with the leader, or none can be made.
