@@ -107,7 +107,9 @@ fn undumpable() {
     says(&outcome, 0, &[]);
     assert_eq!(
         stdout(&outcome),
-        "GUEST-OK priv_fork\nGUEST-OK priv_fork\nGUEST-OK priv_exec\nGUEST-OK priv_exec\n"
+        "GUEST-OK priv_fork\nGUEST-OK priv_fork\nGUEST-OK priv_exec\nGUEST-OK priv_exec\n",
+        "{}",
+        stderr(&outcome)
     );
 }
 

@@ -172,6 +172,9 @@ pub struct Private {
     pub shares: Word32,
     /// Is the process one of the kin? See [`kin`].
     pub kin: Word32,
+    /// 1 once it has memory that another process of the program stores to, with clocks: in which order they come there is not
+    /// repeated, nor how many atomic instructions that takes.
+    pub uncounted: Word32,
     /// 1 once another process may see, in what it finds in memory, how far this one is: the program has forked, or
     /// memory is mapped that others may store to.
     pub related: Word32,

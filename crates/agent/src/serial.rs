@@ -96,11 +96,12 @@ pub fn active() -> bool {
 }
 
 /// Does this thread look who waits for the turn, and for signals? In a process with one thread, too, whatever the order:
-/// of signals it hears nowhere else while it spins.
+/// of signals it hears nowhere else while it spins. (Not where how often it comes to such a place is its own replica's affair.)
 #[inline(always)]
 pub fn looks() -> bool {
     let p = private();
-    (p.serial.get() != 0 || p.multi.get() == 0) && block().vforked == 0
+    let is_counted = p.serial.get() != 0 || p.multi.get() == 0 && p.uncounted.get() == 0;
+    is_counted && block().vforked == 0
 }
 
 /// Is this process run serially?

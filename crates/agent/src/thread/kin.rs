@@ -15,12 +15,25 @@ pub fn join(b: Here) {
     let p = private();
     if p.serial.get() == 0 || p.replicas == 1 || is_kin() {
         p.kin.set(if is_kin() { JOINED } else { 0 });
+        if p.serial.get() == 0 && p.replicas > 1 {
+            stops_counting(b);
+        }
         return;
     }
     p.kin.set(JOINED);
     // Whoever shares its memory with others is treated as if it had several threads.
     super::becomes_many(b);
     first_turn(b);
+}
+
+/// With clocks, one thread: a look that comes behind so many atomic instructions would come in one replica only, where
+/// more of them were needed to get a lock that another process has.
+fn stops_counting(b: Here) {
+    let p = private();
+    p.uncounted.set(1);
+    if p.multi.get() == 0 {
+        b.set_ordered(false);
+    }
 }
 
 /// In a forked child: its parent has the turn.
