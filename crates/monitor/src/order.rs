@@ -240,6 +240,9 @@ impl Monitor {
                 Stopped(m.tid).set_regs(&m.regs)?;
             }
         }
+        // Whoever has announced its exit is gone, or it would stand in the midst of that. The thread that is first does not log
+        // that it goes on, so a copy made before would look later, and find another thread where one of these has been.
+        word(self.image.symbol("geryon_exiting"), 0)?;
         word(private_field!(strict), 0)?;
         word(private_field!(serial), 1)?;
         Ok(None)

@@ -17,6 +17,9 @@ use geryon_abi::row::Row;
 
 /// Clear-tid words of threads that have announced their exit (changed inside LIFE).
 static EXITING: [AtomicU64; MAX_EXITING] = [const { AtomicU64::new(0) }; MAX_EXITING];
+/// How many of these there are. (The monitor empties the list where the order of a process changes: all are gone then, and
+/// the leader's next look at them need not be logged.)
+#[unsafe(export_name = "geryon_exiting")]
 pub(super) static EXITING_COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// exit: the end of one thread.
