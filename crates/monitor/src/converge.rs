@@ -251,7 +251,7 @@ impl Monitor {
                 return Ok(false);
             }
             held.push(part.tid);
-            if !self.is_computing(part, slot)? {
+            if !self.leave_trampoline(part)? || !self.is_computing(part, slot)? {
                 return Ok(false);
             }
         }

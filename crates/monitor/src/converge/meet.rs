@@ -301,7 +301,7 @@ impl Monitor {
     /// Has the thread that ran come to no call?
     fn still_computes(&mut self, m: &Meeting) -> Result<bool> {
         let slot = self.slot_at(m)?;
-        self.is_computing(&m.runner(), slot)
+        Ok(self.leave_trampoline(&m.runner())? && self.is_computing(&m.runner(), slot)?)
     }
 
     /// Is the instruction at this address a string instruction that repeats itself?

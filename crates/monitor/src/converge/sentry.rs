@@ -97,6 +97,23 @@ impl Monitor {
         Ok(true)
     }
 
+    /// Let a thread that stands where instructions of the program's run with others before them (one that only spins is
+    /// there nearly always) go on until it is back in the program. False: something else came first.
+    pub(super) fn leave_trampoline(&mut self, part: &Part) -> Result<bool> {
+        let group = self.membership(part.pid).map(|(id, _)| id);
+        for _ in 0..STEPS_OUT {
+            let at = Stopped(part.tid).regs()?.rip;
+            let group = group.and_then(|id| self.groups.get(&id));
+            if !group.is_some_and(|g| g.areas.contain(at)) {
+                break;
+            }
+            if !self.step(part.tid)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// How long the instruction is, if a sentry can stand there.
     fn site_len(&mut self, part: Part, at: u64, code: &mut [u8]) -> Result<Option<usize>> {
         let memory = self.memory(part.pid)?;
