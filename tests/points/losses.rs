@@ -269,6 +269,24 @@ fn signals_that_come_together_are_not_lost() {
     assert!(lost > 0, "no follower was lost");
 }
 
+/// A leader is lost that has been given the SIGCHLD of a child which the program has not been told of yet: its successor is given
+/// it as that, although nothing else is to be said of that child. (It was dropped, and pselect slept on.) And behind a loss
+/// a SIGCHLD that is blocked waits, whoever waits for the child meanwhile.
+#[test]
+fn a_childs_end_is_told_once() {
+    let guest = guest::built("recover_children");
+    let argv = [&*guest.to_string_lossy(), "4"];
+    let nth = (1..=8).map(|nth| vec![format!("signal-unlogged:{nth}:0")]);
+    all_right(&argv, nth);
+    let guest = guest::built("recover_reaped");
+    let argv = [&*guest.to_string_lossy(), "4"];
+    let points = ["call-returned", "record-published"].into_iter();
+    let places = points.flat_map(|p| [1, 7, 12, 17, 22].map(|nth| (p, nth)));
+    let again = ["rendezvous-confirmed:2:1", "signal-unlogged:1:1"];
+    let places = places.flat_map(|(p, nth)| again.map(|a| vec![format!("{p}:{nth}:0"), a.into()]));
+    all_right(&argv, places);
+}
+
 /// The same child is lost in all replicas before it has said who it is: who takes over makes it anew, and is not copied
 /// before. (It logged its dead one, and the program went on without that child, and without a word.)
 #[test]

@@ -55,6 +55,8 @@ pub struct Process {
     pub held: Vec<Siginfo>,
     /// It was sent a SIGCHLD, and has not taken it.
     pub child_signal: bool,
+    /// A SIGCHLD that its predecessor was given and the program was not: as such the next one comes.
+    pub child_owed: Option<Siginfo>,
     /// Its end is known to whom it concerns.
     pub told: bool,
     /// A thread of it was found at its end, killed.
@@ -83,6 +85,7 @@ impl Process {
             inherited: Vec::new(),
             held: Vec::new(),
             child_signal: false,
+            child_owed: None,
             told: false,
             dying: false,
             filters: None,

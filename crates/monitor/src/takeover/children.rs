@@ -218,6 +218,7 @@ impl Monitor {
             if process.child_signal && !waiting.iter().any(is_ours) {
                 // Ours was dropped since that one was pending, as the kernel's own would have been.
                 process.child_signal = false;
+                process.child_owed = None;
                 let own = self
                     .membership(pid)
                     .and_then(|(id, _)| self.groups.get(&id));
@@ -230,19 +231,26 @@ impl Monitor {
         let from = info[2] as u32;
         let (id, _) = self.membership(pid)?;
         let shown = self.groups.get(&id)?.name.shown;
-        let sent = std::mem::take(&mut self.processes.get_mut(&pid)?.child_signal);
+        let process = self.processes.get_mut(&pid)?;
+        let sent = std::mem::take(&mut process.child_signal);
         if from != ours && !sent {
             return None;
         }
-        let mut news = self
-            .ended
-            .iter_mut()
-            .filter(|e| e.name.parent == shown && !e.told && !e.is_reaped());
-        let last = news.next_back()?;
-        last.told = true;
-        let info = last.siginfo();
+        if let Some(info) = process.child_owed.take() {
+            self.tell_of_all(shown);
+            return Some(info);
+        }
+        let info = self.news_of_children(shown)?;
         self.tell_of_all(shown);
         Some(info)
+    }
+
+    /// What a SIGCHLD would say to this process now; None: it has been told all. (A wait takes the child and leaves the
+    /// signal. Of one whom a former leader's kernel has given to a wait, that kernel's queue says whether the signal came.)
+    pub(super) fn news_of_children(&self, own: Pid) -> Option<Siginfo> {
+        let mut all = self.ended.iter();
+        let is_news = |e: &&Ended| !e.told && e.reaped != Reaped::ByKernel && e.name.parent == own;
+        all.rfind(is_news).map(Ended::siginfo)
     }
 
     /// A SIGCHLD of the kernel's has come to a leader: it speaks of all who have ended until then.
@@ -266,12 +274,6 @@ impl Monitor {
         for e in self.ended.iter_mut().filter(|e| e.name.shown == child) {
             e.told = false;
         }
-    }
-
-    /// Has a child of this process ended of whom no signal has told it?
-    pub(super) fn has_untold_child(&self, own: Pid) -> bool {
-        let mut all = self.ended.iter();
-        all.any(|e| e.name.parent == own && !e.told && !e.is_reaped())
     }
 
     /// A leader is lost: which of its processes' children had been waited for, its kernel knows. It may

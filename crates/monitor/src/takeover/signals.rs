@@ -108,11 +108,19 @@ impl Monitor {
                 && !killed_with_it(&w.info)
                 && !is_fault(signal, &w.info)
         });
+        let shown = self.groups.get(&id).map(|g| g.name.shown);
+        if shown != Some(t.pid) {
+            // What its kernel says speaks of children that the program does not know.
+            let of_child = found.iter_mut().filter(|w| is_of_child(&w.info));
+            of_child.for_each(|w| w.info = CHILD_SIGNAL);
+        }
         // One that it was sent and has not taken may show as one of those.
         let is_child = |w: &Waiting| signal_of(&w.info) == libc::SIGCHLD;
-        let sent = self.processes.get(&t.pid).is_some_and(|p| p.child_signal);
-        let owed = sent || self.owes_child_signal(id, t.pid);
-        if owed && !found.iter().any(is_child) {
+        let process = self.processes.get(&t.pid);
+        let owed = process.and_then(|p| p.child_owed);
+        if let Some(info) = owed.or_else(|| self.untold_child(id, t.pid)) {
+            found.insert(0, Waiting { slot: None, info });
+        } else if process.is_some_and(|p| p.child_signal) && !found.iter().any(is_child) {
             found.push(Waiting {
                 slot: None,
                 info: CHILD_SIGNAL,
@@ -125,7 +133,6 @@ impl Monitor {
                 }
             }
         }
-        let shown = self.groups.get(&id).map(|g| g.name.shown);
         for w in &mut found {
             // Its own are its successor's.
             if let Some(shown) = shown.filter(|_| is_sent(&w.info) && sender_of(&w.info) == t.pid) {
@@ -201,7 +208,14 @@ impl Monitor {
     pub(crate) fn pass_on(&mut self, pid: Pid, tid: Option<Pid>, info: &Siginfo) {
         let signal = signal_of(info);
         if is_of_child(info) || (signal == libc::SIGCHLD && is_ours(info)) {
-            // Of which child it speaks is found out when it is taken.
+            if let Some(p) = self.processes.get_mut(&pid)
+                && is_of_child(info)
+                && sender_of(info) != 0
+            {
+                // (That child may have been waited for, and the program has been told of it nevertheless.)
+                p.child_owed.get_or_insert(*info);
+            }
+            // Otherwise it is found out when it is taken of which child it speaks.
             return self.send_child_signal(pid);
         }
         let sent = as_sent(info);

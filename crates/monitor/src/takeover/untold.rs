@@ -165,10 +165,10 @@ impl Monitor {
         }
     }
 
-    /// Is there a child of whose end the lost leader's handler of SIGCHLD was not told, and is to be?
-    pub(super) fn owes_child_signal(&self, id: GroupId, pid: Pid) -> bool {
-        let shown = self.groups.get(&id).map(|g| g.name.shown);
-        crate::signals::caught(pid) & bit(libc::SIGCHLD) != 0
-            && shown.is_some_and(|shown| self.has_untold_child(shown))
+    /// What the lost leader's handler of SIGCHLD was to be told, and was not.
+    pub(super) fn untold_child(&self, id: GroupId, pid: Pid) -> Option<Siginfo> {
+        let caught = crate::signals::caught(pid) & bit(libc::SIGCHLD) != 0;
+        let g = self.groups.get(&id).filter(|_| caught)?;
+        self.news_of_children(g.name.shown)
     }
 }
