@@ -30,6 +30,31 @@ const ASYNC: &str = "async";
 /// The same: a guest that goes over from clocks to serial order, at one of the first moments of so many.
 const DESCENDING: &str = "descending";
 const MOMENTS: u64 = 40;
+/// The same: a guest whose leader is lost, at one of the first passings of so many of one of these places.
+const LOSING: &str = "losing";
+const PLACES: &[&str] = &[
+    "call-begun",
+    "call-returned",
+    "call-noted",
+    "record-published",
+    "rendezvous-published",
+    "rendezvous-confirmed",
+    "signal-unlogged",
+    "signal-queued",
+    "outcome-unpublished",
+    "atomic-unpublished",
+    "turn-released",
+];
+/// What Geryon says of that.
+const LOSS: &[&str] = &[
+    "geryon: fault point ",
+    "geryon: divergence: replica 1 was killed by signal 9",
+    "geryon: replica 1 led; another one takes over",
+    "geryon: replica 2 leads from now on",
+    "geryon: replica 3 leads from now on",
+    "geryon: replica 1 is replaced by",
+    "geryon: 1 fault seen",
+];
 /// What Geryon says of that.
 const DESCENT: &[&str] = &[
     "geryon: fault point order-changes",
@@ -114,7 +139,9 @@ fn try_guest(
         let usual = usual.chain((guest.unconfirmed && n > 1).then_some((n, order, 0, ASYNC)));
         let descends =
             n > 1 && order == "clocks" && (guest.descends || settings::descend().is_some());
-        usual.chain(descends.then_some((n, order, 0, DESCENDING)))
+        let usual = usual.chain(descends.then_some((n, order, 0, DESCENDING)));
+        let loses = n > 1 && settings::lose().is_some();
+        usual.chain(loses.then_some((n, order, 0, LOSING)))
     });
     let (numbers, orders) = (settings::replicas(&[2, 3]), settings::orders());
     let asked = |(_, n, order): &&(_, u32, &str)| numbers.contains(n) && orders.contains(order);
@@ -123,11 +150,15 @@ fn try_guest(
     for (n, order, every, level) in ways {
         let without = |(what, _): &(String, String)| what == order || what == level;
         // (Refused together.)
-        let maps_files =
-            !matches!(level, "none" | DESCENDING) && guest.env.contains_key("GERYON_SHARED_FILES");
+        let maps_files = !matches!(level, "none" | DESCENDING | LOSING)
+            && guest.env.contains_key("GERYON_SHARED_FILES");
         let descends = level == DESCENDING;
         let is_excluded = |(what, _): &(String, String)| descends && what == "serial";
-        let is_asked = descends || settings::descend().is_none();
+        let is_asked = match (settings::descend(), settings::lose()) {
+            (Some(_), _) => descends,
+            (_, Some(_)) => level == LOSING,
+            (None, None) => true,
+        };
         if !is_asked || guest.not_in.iter().any(is_excluded) {
             continue;
         }
@@ -147,6 +178,11 @@ fn try_guest(
                 let moment = 1 + by_chance() % settings::descend().unwrap_or(MOMENTS);
                 program.option("--fail-at", &format!("order-changes:{moment}"));
             }
+            LOSING => {
+                let place = PLACES[by_chance() as usize % PLACES.len()];
+                let nth = 1 + by_chance() % settings::lose().unwrap_or(1);
+                program.option("--fail-at", &format!("{place}:{nth}:0"));
+            }
             ASYNC => program.option("--verify", level),
             _ => program.option("--variants", level),
         }
@@ -164,6 +200,8 @@ fn try_guest(
                 Ok(mut outcome) => {
                     if descends {
                         outcome.forget(DESCENT);
+                    } else if level == LOSING {
+                        outcome.forget(LOSS);
                     }
                     slowest = slowest.max(outcome.took.as_millis());
                     let wrong = if guest.beyond {

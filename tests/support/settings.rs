@@ -20,6 +20,7 @@
 //! | `STEPS=n` | how many calls each of them makes |
 //! | `KILLS=n` | up to so many replicas are killed while each of them runs (none) |
 //! | `DESCEND=n` | all guests, and these runs only: with clocks, going over to serial order at one of the first n moments |
+//! | `LOSE=n` | all guests, and these runs only: the leader is lost at one of the first n passings of a place where it is killed |
 //! | `GERYON_BIN=path` | another binary than the one cargo just built |
 
 use std::ops::RangeInclusive;
@@ -46,6 +47,12 @@ pub fn geryon() -> String {
 #[allow(dead_code)] // guests do
 pub fn descend() -> Option<u64> {
     number("DESCEND").map(u64::from)
+}
+
+/// At which of so many passings of a place the leaders of guests are lost.
+#[allow(dead_code)] // guests do
+pub fn lose() -> Option<u64> {
+    number("LOSE").map(u64::from)
 }
 
 /// Does this case's name pass the filter?
