@@ -32,6 +32,7 @@ const DESCENDING: &str = "descending";
 const MOMENTS: u64 = 40;
 /// The same: a guest whose leader is lost, at one of the first passings of so many of one of these places.
 const LOSING: &str = "losing";
+const PASSINGS: u64 = 60;
 const PLACES: &[&str] = &[
     "call-begun",
     "call-returned",
@@ -140,7 +141,7 @@ fn try_guest(
         let descends =
             n > 1 && order == "clocks" && (guest.descends || settings::descend().is_some());
         let usual = usual.chain(descends.then_some((n, order, 0, DESCENDING)));
-        let loses = n > 1 && settings::lose().is_some();
+        let loses = n > 1 && (guest.loses || settings::lose().is_some());
         usual.chain(loses.then_some((n, order, 0, LOSING)))
     });
     let (numbers, orders) = (settings::replicas(&[2, 3]), settings::orders());
@@ -180,7 +181,7 @@ fn try_guest(
             }
             LOSING => {
                 let place = PLACES[by_chance() as usize % PLACES.len()];
-                let nth = 1 + by_chance() % settings::lose().unwrap_or(1);
+                let nth = 1 + by_chance() % settings::lose().unwrap_or(PASSINGS);
                 program.option("--fail-at", &format!("{place}:{nth}:0"));
             }
             ASYNC => program.option("--verify", level),

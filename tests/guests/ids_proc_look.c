@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: what /proc says about a process and its threads by id and by `self`, for itself and a child: links,
 // ids in stat and status, lists of tasks and descriptors, names.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: /proc of oneself answers alike: status, maps, fd, cmdline, stat.
 #include "guest.h"
 #include <dirent.h>

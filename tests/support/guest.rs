@@ -16,6 +16,7 @@
 //! | `// beyond` | plain loads decide: right, or reported |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
 //! | `// descends` | also going over from clocks to serial order in its midst (`order-changes`) |
+//! | `// loses` | also with its leader lost once, at a place by chance |
 //! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
 //! | `// delayed: 400` | the same, with these arguments in place of its own |
 //! | `// async` | also with `--verify async` |
@@ -57,6 +58,8 @@ pub struct Guest {
     pub refused: Option<String>,
     /// Also run going over from clocks to serial order.
     pub descends: bool,
+    /// Also run with its leader lost once.
+    pub loses: bool,
     /// Also run with threads that are delayed at records.
     pub delayed: bool,
     /// The arguments of these runs, if they are others.
@@ -119,6 +122,7 @@ impl Guest {
             beyond: false,
             refused: None,
             descends: false,
+            loses: false,
             delayed: false,
             delayed_args: Vec::new(),
             unconfirmed: false,
@@ -158,6 +162,7 @@ impl Guest {
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
                 "descends" => guest.descends = true,
+                "loses" => guest.loses = true,
                 "delayed" => (guest.delayed, guest.delayed_args) = (true, words(value)),
                 "async" => guest.unconfirmed = true,
                 "not in serial" | "not in clocks" | "not in code" | "not in data" => {

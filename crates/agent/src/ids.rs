@@ -3,6 +3,8 @@
 //! `args` gives the kernel a call's arguments, `path` paths below /proc.
 
 pub mod args;
+pub mod content;
+mod list;
 pub mod path;
 
 use crate::gate::{guarded, real, rpc};
@@ -13,7 +15,9 @@ use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MAX_THREADS, rpc as number, vforked, who};
 use geryon_abi::row::{Class, Row};
 
+const FCNTL: u16 = 72;
 const KILL: u16 = 62;
+const GETDENTS64: u16 = 217;
 const GETPID: u16 = 39;
 const GETPPID: u16 = 110;
 const GETPGRP: u16 = 111;
@@ -85,7 +89,8 @@ pub fn give_back(row: &Row, shown: &[u64; 6], given: &[u64; 6]) {
 /// which the gate has noted, may be another then.
 #[inline(always)]
 pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
-    if result >= 0 && (are_ids_in(row) || row.nr == RT_SIGTIMEDWAIT && differ()) {
+    let writes = are_ids_in(row) || (row.nr == RT_SIGTIMEDWAIT || is_read(row)) && differ();
+    if result >= 0 && writes {
         rewrite(row, args, result)
     } else {
         result
@@ -100,17 +105,78 @@ fn rewrite(row: &Row, args: &[u64; 6], result: i64) -> i64 {
     if row.nr == jobs::SETPGID {
         jobs::moved(args[0]);
     }
-    if result == 0 {
-        return result;
-    }
     let new = match row.nr {
+        FCNTL => owner_shown(args, result),
         GETPGID => group_shown(args[0], result),
+        GETDENTS64 if content::may_be_open() => {
+            list::shown(args, result, shown_as).unwrap_or(result)
+        }
+        _ if is_read(row) => content::shown(row.nr, args, result, in_file).unwrap_or(result),
+        _ if result == 0 => result,
         _ => path::shown_link(row, args, result, shown_as).unwrap_or(result),
     };
     if new != result {
         block().flight_result = [new as u64; 2];
     }
     new
+}
+
+/// Does the call read where what files below /proc say may be read?
+#[inline(always)]
+fn is_read(row: &Row) -> bool {
+    matches!(row.nr, 0 | 17 | GETDENTS64)
+}
+
+/// What the program calls whom such a file names.
+fn in_file(whom: content::Whom, id: u32) -> u32 {
+    let shown = match whom {
+        content::Whom::Itself => shown_as(id).into(),
+        content::Whom::Group => rpc(number::WHO, id.into(), who::SHOWN_GROUP, 0),
+        content::Whom::Parent => match shown_as(id) {
+            // Of the program's first process it is the leader's parent that is meant.
+            same if same == id => rpc(number::WHO, 0, who::PARENT, 0),
+            shown => shown.into(),
+        },
+    };
+    match shown {
+        0 => id,
+        shown => shown as u32,
+    }
+}
+
+/// Who gets a descriptor's signals, or holds a lock: the id that the kernel has returned or written.
+fn owner_shown(args: &[u64; 6], result: i64) -> i64 {
+    const F_GETLK: u32 = 5;
+    const F_GETOWN: u32 = 9;
+    const F_GETOWN_EX: u32 = 16;
+    const F_UNLCK: u16 = 2;
+    /// Of struct flock.
+    const LOCK_PID: u64 = 24;
+    let half = |at: u64| {
+        let mut value = 0u32;
+        // SAFETY: inside `guarded`.
+        guarded(|| value = unsafe { (at as *const u32).read_unaligned() });
+        value
+    };
+    let write = |at: u64, is_group: bool| {
+        let own = half(at);
+        let shown = match is_group {
+            true => rpc(number::WHO, own.into(), who::SHOWN_GROUP, 0) as u32,
+            false => shown_as(own),
+        };
+        // SAFETY: inside `guarded`; the kernel has just written it.
+        guarded(|| unsafe { (at as *mut u32).write_unaligned(shown) });
+    };
+    match args[1] as u32 {
+        F_GETOWN if result > 0 => return i64::from(shown_as(result as u32)),
+        F_GETOWN_EX => {
+            const F_OWNER_PGRP: u32 = 2;
+            write(args[2] + 4, half(args[2]) == F_OWNER_PGRP);
+        }
+        F_GETLK if half(args[2]) as u16 != F_UNLCK => write(args[2] + LOCK_PID, false),
+        _ => {}
+    }
+    result
 }
 
 /// What the program calls the process group of the process that it calls `id`, which is `group` here. (One that has still

@@ -95,7 +95,7 @@ fn target_of(row: &Row, args: &[u64; 6]) -> Option<Target> {
     })
 }
 
-fn is_of_proc(fd: u64) -> bool {
+pub(crate) fn is_of_proc(fd: u64) -> bool {
     let mut about = [0u64; 15];
     real(NR_FSTATFS, [fd, about.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0 && about[0] == PROC_MAGIC
 }
@@ -161,6 +161,7 @@ fn reopen_one(fd: u64) -> Option<()> {
     if !is_of_proc(fd) {
         return None;
     }
+    crate::ids::content::opened();
     let (mut link, mut path) = ([0u8; LONGEST], [0u8; LONGEST]);
     let len = link_of(fd, &mut link[..LONGEST - 1])?;
     let named = |id| mine(shown_as(id));
@@ -188,7 +189,7 @@ fn reopen_one(fd: u64) -> Option<()> {
 }
 
 /// What a descriptor is open on: the length of its name.
-fn link_of(fd: u64, link: &mut [u8]) -> Option<usize> {
+pub(crate) fn link_of(fd: u64, link: &mut [u8]) -> Option<usize> {
     let mut name = [0; 32];
     let mut text = Text {
         to: &mut name,

@@ -13,6 +13,7 @@ pub fn with(at: u64, copy: &mut [u8], named: &impl Fn(u32) -> Option<u32>) -> u6
     let Some(path) = read(at, &mut path) else {
         return at;
     };
+    super::content::opened();
     match translated(path, copy, named) {
         Some(true) => copy.as_ptr() as u64,
         _ => at,
