@@ -165,12 +165,12 @@ mod tests {
     #[test]
     fn a_stat_has_its_ids_in_the_first_fields() {
         becomes(
-            |raw, out, shown| in_stat(raw, out, shown),
+            in_stat,
             "17 (a b) 9) S 16 15 14 34816 15 4194304 17\n",
             "1017 (a b) 9) S 2016 3015 3014 34816 3015 4194304 17\n",
         );
         becomes(
-            |raw, out, shown| in_stat(raw, out, shown),
+            in_stat,
             "17 (x) S 0 15 14 0 -1 4194304 17\n",
             "1017 (x) S 0 3015 3014 0 -1 4194304 17\n",
         );
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_status_has_them_in_its_lines() {
         becomes(
-            |raw, out, shown| in_status(raw, out, shown),
+            in_status,
             "Name:\t17\nTgid:\t17\nPid:\t18\nPPid:\t16\nTracerPid:\t5\nNSpid:\t18\t2\nNSsid:\t14\nThreads:\t2\n",
             "Name:\t17\nTgid:\t1017\nPid:\t1018\nPPid:\t2016\nTracerPid:\t5\nNSpid:\t18\t2\nNSsid:\t3014\nThreads:\t2\n",
         );
