@@ -22,14 +22,16 @@ const NR_SIGNALFD: u16 = 282;
 const NR_SIGNALFD4: u16 = 289;
 const NR_PIDFD_SEND_SIGNAL: u16 = 424;
 const SIGKILL: u64 = 9;
-/// Beyond these, each that is sent comes.
+/// Beyond these, others are sent each one anew.
 const LAST: u64 = 31;
 /// SIG_DFL and SIG_IGN: no handlers.
 const LAST_OF_NONE: u64 = 1;
 
-fn bit(signal: u64) -> u32 {
+/// (Of those beyond [`LAST`] several may be sent, and one is noted. A thread whose kernel has given it one takes no other before
+/// that has come.)
+fn bit(signal: u64) -> u64 {
     match signal {
-        1..=LAST => 1 << (signal - 1),
+        1..=64 => 1 << (signal - 1),
         _ => 0,
     }
 }
@@ -56,7 +58,7 @@ fn note(nr: u16, args: &[u64; 6]) {
 fn posts(nr: u16, args: &[u64; 6]) -> Option<(u64, u64)> {
     let at = if nr == NR_TGKILL { 2 } else { 1 };
     let signal = u64::from(args[at] as u32);
-    let is_known = bit(signal) != 0 && signal != SIGKILL;
+    let is_known = (1..=LAST).contains(&signal) && signal != SIGKILL;
     (is_known && private().replicas > 1).then_some((args[0], signal))
 }
 
@@ -112,15 +114,15 @@ fn is_read_from_descriptor(b: Here, set: u64) {
     guarded(|| mask = unsafe { (set as *const u64).read_unaligned() });
     let p = private();
     p.sent_apart.set(p.sent_apart.get() | mask);
-    p.sent.remove(mask as u32);
-    b.sent.remove(mask as u32);
+    p.sent.remove(mask);
+    b.sent.remove(mask);
 }
 
 /// Its bit, if it has a handler, and cannot be had otherwise.
-fn handled(signal: u64) -> u32 {
+fn handled(signal: u64) -> u64 {
     let bit = bit(signal);
     let mut action = [0u64; 4];
-    if bit & !(private().sent_apart.get() as u32) == 0 {
+    if bit & !private().sent_apart.get() == 0 {
         return 0;
     }
     let args = [signal, 0, action.as_mut_ptr() as u64, 8, 0, 0];
@@ -147,7 +149,7 @@ fn came(b: Here, signal: u64) {
 
 /// Leader: one that the monitor has not seen come. (What a handler is given it has.)
 fn is_over(signal: u64) {
-    if header().posted.load(Ordering::Relaxed) & bit(signal) != 0 && leads() {
+    if u64::from(header().posted.load(Ordering::Relaxed)) & bit(signal) != 0 && leads() {
         rpc(number::CAME, signal, 0, 0);
     }
 }

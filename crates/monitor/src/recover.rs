@@ -3,6 +3,7 @@
 //! live process"; replacement by fork: seed 3, section 3.6, without its copy of all memory.)
 
 mod copy;
+mod credentials;
 mod dead;
 mod demote;
 mod eager;

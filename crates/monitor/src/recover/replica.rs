@@ -2,6 +2,7 @@
 
 use super::Attempt;
 use super::copy::shares_memory;
+use super::credentials;
 use super::proven::NOT_PAST;
 use crate::state::{Group, GroupId, Monitor, Process};
 use anyhow::Result;
@@ -223,8 +224,12 @@ impl Monitor {
             // The copy would stand behind that fork, and nobody would make its child.
             return Some(BEING_BORN);
         }
-        (in_flight || !self.is_healthy(id, source, pid))
-            .then_some("a signal is on its way in its source")
+        if in_flight || !self.is_healthy(id, source, pid) {
+            return Some("a signal is on its way in its source");
+        }
+        let own = self.threads.iter().filter(|(_, t)| t.pid == pid);
+        (self.threads_of(pid) > 1 && !credentials::are_the_same(own.map(|(tid, _)| *tid)))
+            .then_some("threads of its source have different users, groups or capabilities")
     }
 
     /// Does a process of the replica wait for its vfork's child?

@@ -4,6 +4,7 @@
 //! tell the successor, which executes that instruction itself, if it is the program's.)
 
 use super::Takeover;
+use super::untold::bare;
 use crate::block_field;
 use crate::signals::{bit, blocked, is_fault, is_sent, with_sender};
 use crate::state::{GroupId, Monitor};
@@ -183,7 +184,12 @@ impl Monitor {
     /// The successor is about to lead: they wait for it now.
     pub(super) fn pass_on_waiting(&mut self, id: GroupId, t: &Takeover, pid: Pid) -> Result<()> {
         let unseen = self.unseen(id, t, pid)?;
-        for w in t.waiting.iter().chain(&unseen) {
+        // (Of one that nobody could ask about more is known here.)
+        let is_same = |w: &Waiting, o: &Waiting| signal_of(&w.info) == signal_of(&o.info);
+        let is_unknown = |w: &&Waiting| w.info == bare(signal_of(&w.info));
+        let waiting = t.waiting.iter();
+        let waiting = waiting.filter(|w| !is_unknown(w) || !unseen.iter().any(|o| is_same(w, o)));
+        for w in waiting.chain(&unseen) {
             // It would stop before it leads.
             if let Some(g) = self.groups.get_mut(&id)
                 && crate::signals::stops(pid, signal_of(&w.info))

@@ -11,13 +11,12 @@ use crate::state::{GroupId, Monitor};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::sent::{bits_of, word_of};
+use geryon_abi::layout::sent::{bits_of, words_of};
 use geryon_abi::layout::{block_address, flight};
 use geryon_tracee::{Pid, RemoteMemory, Siginfo};
 use std::mem::offset_of;
 
-/// Of the signals beyond these each that is sent comes: they are not known here.
-const LAST: i32 = 31;
+const LAST: i32 = 64;
 
 /// All that is known of a signal whose thread was gone when it was asked.
 pub(crate) fn bare(signal: i32) -> Siginfo {
@@ -32,11 +31,11 @@ pub(crate) fn bare(signal: i32) -> Siginfo {
 
 /// Which signals the lost leader had sent itself (slot of the thread that each is for; none: the process), as it
 /// noted them before it sent them, and that it had not been given.
-fn sent(t: &Takeover, shown: Pid, slots: &[usize]) -> Vec<(Option<u32>, u32)> {
+fn sent(t: &Takeover, shown: Pid, slots: &[usize]) -> Vec<(Option<u32>, u64)> {
     let Some(memory) = t.memories.first() else {
         return Vec::new();
     };
-    let bits = |at: u64| memory.word(at).map_or(0, bits_of);
+    let bits = |at: u64| memory.words(at).map_or(0, bits_of);
     let mut sent = vec![(None, bits(private_field!(sent)))];
     for slot in slots {
         let own = bits(block_address(*slot) + block_field!(sent));
@@ -58,7 +57,7 @@ fn unmade(
     shown: Pid,
     slot: usize,
     slots: &[usize],
-) -> Option<(Option<u32>, u32)> {
+) -> Option<(Option<u32>, u64)> {
     let block = block_address(slot);
     let half = |at: u64| memory.word(at).map(|w| w as u32 as Pid).ok();
     let is_made = t
@@ -85,9 +84,7 @@ fn unmade(
         libc::SYS_tgkill if first == shown => (Some(thread(second)?), third),
         _ => return None,
     };
-    (1..=LAST)
-        .contains(&signal)
-        .then(|| (to, bit(signal) as u32))
+    (1..=LAST).contains(&signal).then(|| (to, bit(signal)))
 }
 
 /// As the program sends it.
@@ -117,8 +114,10 @@ impl Monitor {
             let at = slot.map_or(private_field!(sent), |slot| {
                 block_address(slot as usize) + block_field!(sent)
             });
-            m.set_word(at, word_of(bits))?;
-            let set = (1..=LAST).filter(|s| bits & bit(*s) as u32 != 0);
+            for (i, word) in words_of(bits).into_iter().enumerate() {
+                m.set_word(at + 8 * i as u64, word)?;
+            }
+            let set = (1..=LAST).filter(|s| bits & bit(*s) != 0);
             all.extend(set.map(|s| sent_by(shown, slot, s)));
         }
         let caught = crate::signals::caught(pid) & !apart;
@@ -126,7 +125,9 @@ impl Monitor {
             let signal = |i: &Siginfo| i[0] as i32 == w.info[0] as i32;
             let is_for = |slot: Option<u32>| w.slot.is_none() || slot.is_none() || w.slot == slot;
             let noted = |l: &Legacy| is_for(Some(l.slot)) && l.signals.iter().any(signal);
-            t.waiting.iter().any(|o| is_for(o.slot) && signal(&o.info))
+            let told = |o: &&Waiting| o.info != bare(o.info[0] as i32);
+            let mut waiting = t.waiting.iter().filter(told);
+            waiting.any(|o| is_for(o.slot) && signal(&o.info))
                 || t.legacy.iter().any(noted)
                 || t.legacy
                     .iter()
