@@ -285,6 +285,12 @@ fn a_childs_end_is_told_once() {
     let again = ["rendezvous-confirmed:2:1", "signal-unlogged:1:1"];
     let places = places.flat_map(|(p, nth)| again.map(|a| vec![format!("{p}:{nth}:0"), a.into()]));
     all_right(&argv, places);
+    let guest = guest::built("recover_waited");
+    let argv = [&*guest.to_string_lossy(), "4"];
+    let points = ["call-returned", "record-published"].into_iter();
+    let places =
+        points.flat_map(|p| [1, 12, 20, 26, 31, 36].map(|nth| vec![format!("{p}:{nth}:0")]));
+    all_right(&argv, places);
 }
 
 /// The same child is lost in all replicas before it has said who it is: who takes over makes it anew, and is not copied

@@ -31,6 +31,7 @@ mod turns;
 pub mod verify;
 pub mod vforked;
 pub mod wait;
+pub mod waited;
 pub mod who;
 pub mod why;
 mod word;

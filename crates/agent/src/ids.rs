@@ -12,7 +12,7 @@ use crate::jobs;
 use crate::state::{block, block_at, header, private};
 use crate::waits;
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{MAX_THREADS, rpc as number, vforked, who};
+use geryon_abi::layout::{MAX_THREADS, rpc as number, vforked, waited, who};
 use geryon_abi::row::{Class, Row};
 
 const FCNTL: u16 = 72;
@@ -89,7 +89,7 @@ pub fn give_back(row: &Row, shown: &[u64; 6], given: &[u64; 6]) {
 /// which the gate has noted, may be another then.
 #[inline(always)]
 pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
-    let writes = are_ids_in(row) || (row.nr == RT_SIGTIMEDWAIT || is_read(row)) && differ();
+    let writes = are_ids_in(row) || is_read(row) && differ() || waits_for_signal(row, result);
     if result >= 0 && writes {
         rewrite(row, args, result)
     } else {
@@ -100,7 +100,16 @@ pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
 #[cold]
 fn rewrite(row: &Row, args: &[u64; 6], result: i64) -> i64 {
     if row.nr == RT_SIGTIMEDWAIT {
-        show_sender(args[1]);
+        const EINTR: i64 = -4;
+        match rpc(number::WAITED_FOR, args[1], result as u64, 0) {
+            waited::NONE => {
+                block().flight_result = [EINTR as u64; 2];
+                return EINTR;
+            }
+            waited::KNOWN if args[1] != 0 => show_sender(args[1]),
+            _ => {}
+        }
+        return result;
     }
     if row.nr == jobs::SETPGID {
         jobs::moved(args[0]);
@@ -119,6 +128,14 @@ fn rewrite(row: &Row, args: &[u64; 6], result: i64) -> i64 {
         block().flight_result = [new as u64; 2];
     }
     new
+}
+
+/// Does the call wait for signals, and is it one that the monitor is to know of, or to be asked about? (That a child has ended is
+/// told once, and a new leader's kernel knows other children than the program.)
+#[inline(always)]
+fn waits_for_signal(row: &Row, result: i64) -> bool {
+    const SIGCHLD: i64 = 17;
+    row.nr == RT_SIGTIMEDWAIT && (differ() || result == SIGCHLD && private().replicas > 1)
 }
 
 /// Does the call read where what files below /proc say may be read?

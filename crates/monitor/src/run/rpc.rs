@@ -109,6 +109,7 @@ impl Monitor {
                 }
                 0
             }
+            rpc::WAITED_FOR => self.show_waited_for(tid, pid, regs.rdi, regs.rsi as i32)?,
             rpc::WHO => i64::from(self.who(pid, regs.rdi as u32 as Pid, regs.rsi)),
             rpc::WRITES => {
                 self.write_proc_file(pid, regs.rdi)?;

@@ -263,7 +263,7 @@ impl Monitor {
     }
 
     /// Of all its children that have ended.
-    fn tell_of_all(&mut self, own: Pid) {
+    pub(super) fn tell_of_all(&mut self, own: Pid) {
         for e in self.ended.iter_mut().filter(|e| e.name.parent == own) {
             e.told = true;
         }

@@ -4,12 +4,13 @@
 //! tell the successor, which executes that instruction itself, if it is the program's.)
 
 use super::Takeover;
+use super::flight::Call;
 use super::untold::bare;
 use crate::block_field;
 use crate::signals::{bit, blocked, is_fault, is_sent, with_sender};
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
-use geryon_abi::layout::block_address;
+use geryon_abi::layout::{block_address, waited};
 use geryon_tracee::{Pid, Queue, Siginfo, Stopped, kill, queue_signal, signal_thread};
 
 /// Only so many of one process's are kept to be told apart later.
@@ -115,6 +116,15 @@ impl Monitor {
             let of_child = found.iter_mut().filter(|w| is_of_child(&w.info));
             of_child.for_each(|w| w.info = CHILD_SIGNAL);
         }
+        // (One that a call has taken comes with that.)
+        let takes = |c: Call| {
+            i64::from(c.nr) == libc::SYS_rt_sigtimedwait && c.result == i64::from(libc::SIGCHLD)
+        };
+        if let Some(own) = shown
+            && t.legacy.iter().filter_map(|l| l.call).any(takes)
+        {
+            self.tell_of_all(own);
+        }
         // One that it was sent and has not taken may show as one of those.
         let is_child = |w: &Waiting| signal_of(&w.info) == libc::SIGCHLD;
         let process = self.processes.get(&t.pid);
@@ -208,6 +218,54 @@ impl Monitor {
             self.pass_on(pid, tid, &w.info);
         }
         Ok(())
+    }
+
+    /// A leader's thread has waited for a signal, and its siginfo is here, if anywhere: what it is to show.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub(crate) fn show_waited_for(
+        &mut self,
+        tid: Pid,
+        pid: Pid,
+        at: u64,
+        signal: i32,
+    ) -> Result<i64> {
+        /// Number, error, code, sender, value.
+        const TOLD: usize = 4;
+        let mut info = [0; 16];
+        let told = self.memory(pid)?.words::<TOLD>(at);
+        match told {
+            Ok(told) => info[..TOLD].copy_from_slice(&told),
+            Err(_) => {
+                info = CHILD_SIGNAL;
+                info[2] = std::process::id().into();
+            }
+        }
+        let group = self.membership(pid).map(|(id, _)| id);
+        let adopted = group.and_then(|id| self.groups.get(&id));
+        let adopted = adopted.is_some_and(|g| g.adopted);
+        let (shows, answer) = match (signal, group) {
+            (libc::SIGCHLD, Some(id)) if !adopted => {
+                self.child_signal_came(id, &info);
+                (None, waited::KNOWN)
+            }
+            (libc::SIGCHLD, Some(_)) => match self.child_signal(tid, pid, &info) {
+                Some(info) => (Some(info), waited::SHOWN),
+                None => return Ok(waited::NONE),
+            },
+            _ => {
+                let process = self.processes.get_mut(&pid);
+                let was = process.and_then(|p| as_it_was(&mut p.inherited, &info));
+                (was, waited::KNOWN)
+            }
+        };
+        if let Some(info) = shows.filter(|_| told.is_ok()) {
+            for (i, word) in info[..TOLD].iter().enumerate() {
+                self.memory(pid)?.set_word(at + 8 * i as u64, *word)?;
+            }
+        }
+        Ok(answer)
     }
 
     /// Send a process a signal, to be seen as `info` says.
