@@ -287,6 +287,23 @@ fn a_childs_end_is_told_once() {
     all_right(&argv, places);
 }
 
+/// A leader is lost that has the children which its descendants leave: its successor has them, each once, and also those that
+/// its program before had. (It said that there were none. And followers' orphans came to the leader, without any loss.)
+#[test]
+fn who_has_orphans_has_them_behind_a_loss() {
+    let places = |points: &'static [&str], nth: &'static [u64]| {
+        let all = points.iter().flat_map(|p| nth.iter().map(move |n| (p, n)));
+        all.map(|(p, n)| vec![format!("{p}:{n}:0")])
+    };
+    let guest = guest::built("proc_late_child");
+    let nth = &[20, 32, 40, 71, 76];
+    let points = &["call-noted", "record-published", "wait-answered"];
+    all_right(&[&*guest.to_string_lossy()], places(points, nth));
+    let guest = guest::built("recover_reaper");
+    let argv = [&*guest.to_string_lossy(), "2"];
+    all_right(&argv, places(points, &[3, 9, 31, 46, 61]));
+}
+
 /// The same child is lost in all replicas before it has said who it is: who takes over makes it anew, and is not copied
 /// before. (It logged its dead one, and the program went on without that child, and without a word.)
 #[test]

@@ -1,5 +1,5 @@
-//! Waiting for children in a process that goes on in another replica than it began in: the kernel
-//! knows others as its children than the program does. The monitor says who has ended.
+//! Waiting for children in a process that goes on in another replica than it began in, or that is to have children which
+//! others have left: the kernel knows others as its children than the program does. The monitor says who has ended.
 
 use crate::gate::{guarded, real_blocking, rpc};
 use crate::promotion;
@@ -84,8 +84,8 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
     }
 }
 
-/// The former leader has waited for this child, if any.
-fn forget(child: u32) {
+/// A kernel has given this child, if any, to a wait.
+pub fn forget(child: u32) {
     if child != 0 {
         let mut reap = Reap {
             which: P_PID,

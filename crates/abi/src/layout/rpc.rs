@@ -105,5 +105,10 @@ pub const LETS_IN: u64 = BASE + 39;
 pub const UNMADE: u64 = BASE + 40;
 /// The leader's thread is about to have another program: (`Block::at_parents_end`).
 pub const AT_PARENTS_END: u64 = BASE + 41;
+/// The leader's process (or, in a vfork's child, that) wants the children that its descendants leave: (1; 0: no more). The
+/// monitor says from then on who of its children has ended.
+pub const REAPS_ORPHANS: u64 = BASE + 42;
+/// A wait for a child that the process has not made, in this program, is in the log: (the child's id as the program knows it).
+pub const ORPHAN_REAPED: u64 = BASE + 43;
 /// One past the last.
-pub const END: u64 = BASE + 42;
+pub const END: u64 = BASE + 44;

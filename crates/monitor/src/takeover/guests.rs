@@ -83,7 +83,7 @@ impl Monitor {
                 // (The successor may still be at the child before this one.)
                 let same = last.filter(|(shown, _)| self.guest_id(pid, slot) == Some(*shown));
                 if let Some((shown, end)) = same.filter(|_| !told) {
-                    over.push((Name { shown, parent }, end));
+                    over.push((Name::child_of(parent, shown), end));
                 }
             }
         }
@@ -144,10 +144,7 @@ impl Monitor {
             }
         } else if end != End::Killed(libc::SIGKILL) || p.doomed {
             p.told = true;
-            let name = Name {
-                shown: p.shown_as(pid),
-                parent: g.name.shown,
-            };
+            let name = Name::child_of(g.name.shown, p.shown_as(pid));
             let before = g.guest_told.insert(slot, (replica, name.shown));
             // The former leader's has ended before that one was lost: the program's child is the same.
             let is_news = before.is_none_or(|(by, shown)| by == replica || shown != name.shown);
