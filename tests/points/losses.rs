@@ -304,6 +304,17 @@ fn who_has_orphans_has_them_behind_a_loss() {
     all_right(&argv, places(points, &[3, 9, 31, 46, 61]));
 }
 
+/// Behind a loss a wait that asks for no children whose end is told by another signal than SIGCHLD finds none. (It was given
+/// one.)
+#[test]
+fn a_wait_finds_children_of_the_kind_that_it_asks_for() {
+    let guest = guest::built("clone_flags");
+    let nth = [3, 9, 15, 21, 27, 30, 34];
+    let points = ["call-returned", "record-published", "rendezvous-confirmed"].into_iter();
+    let places = points.flat_map(|p| nth.map(|nth| vec![format!("{p}:{nth}:0")]));
+    all_right(&[&*guest.to_string_lossy()], places);
+}
+
 /// The same child is lost in all replicas before it has said who it is: who takes over makes it anew, and is not copied
 /// before. (It logged its dead one, and the program went on without that child, and without a word.)
 #[test]

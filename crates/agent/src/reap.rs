@@ -90,7 +90,7 @@ pub fn forget(child: u32) {
         let mut reap = Reap {
             which: P_PID,
             id: child as u64,
-            asked: reap::ENDED,
+            asked: reap::ENDED | reap::ALL,
             status: 0,
         };
         rpc(number::REAP, &raw mut reap as u64, 0, 0);
@@ -110,7 +110,7 @@ pub fn told(child: u32) {
     let mut reap = Reap {
         which: P_PID,
         id: child as u64,
-        asked: reap::STOPPED | reap::CONTINUED,
+        asked: reap::STOPPED | reap::CONTINUED | reap::ALL,
         status: 0,
     };
     rpc(number::REAP, &raw mut reap as u64, 0, 0);

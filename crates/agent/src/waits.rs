@@ -117,6 +117,12 @@ pub fn asked(row: &Row, args: &[u64; 6]) -> u64 {
     if options & WNOWAIT != 0 {
         asked |= reap::KEEPS;
     }
+    if options & WCLONE != 0 {
+        asked |= reap::CLONES;
+    }
+    if options & WALL != 0 {
+        asked |= reap::ALL;
+    }
     if private().discards.get() != 0 {
         asked |= reap::DISCARDS;
     }

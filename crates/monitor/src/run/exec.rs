@@ -56,7 +56,9 @@ impl Monitor {
             Some((Some(old), replica, None, _)) => self.leave_group(old, replica),
             _ => {}
         }
-        let name = name.unwrap_or(Name::child_of(0, pid));
+        let mut name = name.unwrap_or(Name::child_of(0, pid));
+        // (The kernel forgets how its end was to be told.)
+        name.is_clone = false;
         self.found(pid, name).context("cannot set up replicas")?;
         let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
         let pids = group.map_or(Vec::new(), |g| g.living().map(|(_, p)| p).collect());

@@ -79,6 +79,8 @@ pub struct Name {
     /// That one does not know it as its own: another process has left it (PR_SET_CHILD_SUBREAPER), or the parent had another
     /// program when it made it.
     pub is_orphan: bool,
+    /// Its end is told by another signal than SIGCHLD, or by none (clone): a wait finds it that asks for such.
+    pub is_clone: bool,
 }
 
 impl Name {
@@ -88,6 +90,7 @@ impl Name {
             shown,
             parent,
             is_orphan: false,
+            is_clone: false,
         }
     }
 }

@@ -87,7 +87,7 @@ impl Monitor {
         };
         let (id, first) = (*id, parent.living().next());
         let asked = parent.leader_pid().or(first.map(|(_, pid)| pid));
-        if asked.is_some_and(|pid| self.discards(pid)) {
+        if !name.is_clone && asked.is_some_and(|pid| self.discards(pid)) {
             // Nobody waits for it, but who waits for others may find that there is none left.
             self.fewer_children(id);
             return;
@@ -101,7 +101,8 @@ impl Monitor {
         });
         if let Some(parent) = self.groups.get(&id).filter(|g| g.adopted) {
             look_again(parent);
-            if let Some(p) = parent.leader_pid() {
+            // (Another signal than SIGCHLD is the kernel's to send.)
+            if let Some(p) = parent.leader_pid().filter(|_| !name.is_clone) {
                 self.send_child_signal(p);
             }
         }
@@ -124,6 +125,7 @@ impl Monitor {
         let left = |name: &mut Name| {
             name.parent = reaper;
             name.is_orphan = true;
+            name.is_clone = false;
         };
         for g in self.groups.values_mut().filter(|g| has_left(&g.name)) {
             left(&mut g.name);
@@ -358,7 +360,8 @@ impl Monitor {
     /// signal. Of one whom a former leader's kernel has given to a wait, that kernel's queue says whether the signal came.)
     pub(super) fn news_of_children(&self, own: Pid) -> Option<Siginfo> {
         let mut all = self.ended.iter();
-        let is_news = |e: &&Ended| !e.told && e.reaped != Reaped::ByKernel && e.name.parent == own;
+        let tells = |e: &Ended| e.name.parent == own && !e.name.is_clone;
+        let is_news = |e: &&Ended| !e.told && e.reaped != Reaped::ByKernel && tells(e);
         all.rfind(is_news).map(Ended::siginfo)
     }
 
@@ -418,8 +421,9 @@ impl Monitor {
         };
         let takeover = own.takeover.as_ref();
         let may_be_told = takeover.is_none_or(|t| t.may_have_reaped(child));
-        let name = Name::child_of(own.name.shown, child);
-        for e in self.ended.iter_mut().filter(|e| e.name == name) {
+        let parent = own.name.shown;
+        let is_it = |name: &Name| (name.parent, name.shown) == (parent, child);
+        for e in self.ended.iter_mut().filter(|e| is_it(&e.name)) {
             if e.reaped == Reaped::Here || may_be_told {
                 e.reaped = Reaped::No;
             }
@@ -464,15 +468,19 @@ impl Monitor {
         let words = m.words::<3>(at)?;
         let asked = words[2];
         if asked & reap::DISCARDS != 0 {
-            self.ended.retain(|e| e.name.parent != own);
+            self.ended
+                .retain(|e| e.name.parent != own || e.name.is_clone);
         }
         let of_group = match (words[0], words[1]) {
             (OF_GROUP, 0) => self.shown_group(group_of(pid)),
             (OF_GROUP, group) => group as Pid,
             _ => 0,
         };
+        let is_kind =
+            |is_clone: bool| asked & reap::ALL != 0 || is_clone == (asked & reap::CLONES != 0);
         let wanted = |name: &Name, group: Pid| {
             name.parent == own
+                && is_kind(name.is_clone)
                 && match words[0] {
                     OF_PROCESS => name.shown as u64 == words[1],
                     // (In which one it is may not be known.)
@@ -531,9 +539,10 @@ impl Monitor {
                 let parent = parent.and_then(|(of, _)| self.parent_of(of));
                 let is_own = parent.is_some_and(|(of, _)| of == id);
                 let runs = self.threads.get(pid).is_some_and(|t| !t.ends);
-                (p.group.is_none() || p.guest.is_some() && runs) && is_own
+                let comes = p.group.is_none() || p.guest.is_some() && runs;
+                comes && is_own && is_kind(is_clone(*pid))
             })
-            || self.has_orphan_to_come(id, replica);
+            || is_kind(false) && self.has_orphan_to_come(id, replica);
         Ok(if lives { 0 } else { -i64::from(libc::ECHILD) })
     }
 }
@@ -548,6 +557,11 @@ fn look_again(g: &Group) {
 /// Has nobody waited for it? (It is a zombie, or about to be one.)
 fn is_there(pid: Pid) -> bool {
     !matches!(state(pid), None | Some('X'))
+}
+
+/// Is another signal than SIGCHLD sent at its end, or none?
+pub(crate) fn is_clone(pid: Pid) -> bool {
+    geryon_tracee::exit_signal(pid).is_some_and(|s| s != libc::SIGCHLD)
 }
 
 #[cfg(test)]
