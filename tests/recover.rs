@@ -110,7 +110,6 @@ fn the_kernel_speaks_of_the_program() {
     let case = |name, rounds: u32| as_natively(name, name, rounds);
     for (case, strikes) in [
         (case("recover_orphans", 10), 4),
-        (case("recover_reaper", 10), 4),
         (case("recover_rest", 3), 4),
         (case("recover_stops", 10), 1),
     ] {

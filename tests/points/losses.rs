@@ -315,6 +315,24 @@ fn a_wait_finds_children_of_the_kind_that_it_asks_for() {
     all_right(&[&*guest.to_string_lossy()], places);
 }
 
+/// A descriptor of a process names the program's child behind a loss as well. (It named the lost leader's: it was ready at
+/// once, and a wait found no child.)
+#[test]
+fn a_descriptor_of_a_process_names_the_same_child() {
+    let nth = [6, 14, 18, 24, 30, 42];
+    let points = ["call-returned", "record-published", "rendezvous-confirmed"].into_iter();
+    let places = points.flat_map(|p| nth.map(|nth| vec![format!("{p}:{nth}:0")]));
+    for name in ["recover_pidfd", "io_inotify_memfd"] {
+        let guest = guest::built(name);
+        let guest = guest.to_string_lossy();
+        let argv = match name {
+            "recover_pidfd" => vec![&*guest, "4"],
+            _ => vec![&*guest],
+        };
+        all_right(&argv, places.clone());
+    }
+}
+
 /// The same child is lost in all replicas before it has said who it is: who takes over makes it anew, and is not copied
 /// before. (It logged its dead one, and the program went on without that child, and without a word.)
 #[test]

@@ -81,6 +81,17 @@ pub fn called(shown: u32) -> Option<u32> {
         .filter(|own| *own != 0)
 }
 
+/// What the program calls the child that the kernel calls so, if it is one that was not waited for.
+pub fn shown(own: u32) -> Option<u32> {
+    let all = entries().map(|c| c.load(Ordering::Acquire));
+    let mut all = all.map(|entry| ((entry >> 32) as u32, entry as u32));
+    let is = |(shown, other): &(u32, u32)| match other {
+        0 => *shown == own,
+        other => *other == own,
+    };
+    all.find(|entry| entry.0 != 0 && is(entry)).map(|e| e.0)
+}
+
 /// A forked process has none yet.
 pub fn forget() {
     for c in entries() {

@@ -18,6 +18,7 @@ const P_ALL: u64 = 0;
 const P_PID: u64 = 1;
 const P_PGID: u64 = 2;
 const RESTARTS: i64 = -512;
+const EAGAIN: i64 = -11;
 const EFAULT: i64 = -14;
 
 /// wait4 and waitid: the result, with what they write written, and the child that is gone, or 0.
@@ -33,7 +34,13 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
     if let Some(refused) = crate::waits::outcome_of_bad(row, &args) {
         return (show(row, &args, refused, 0), 0);
     }
-    let (which, id, options) = if row.nr == NR_WAIT4 {
+    let is_of_descriptor = crate::waits::is_of_descriptor(row, &args);
+    let (which, id, options) = if is_of_descriptor {
+        match crate::pidfd::named(args[1]) {
+            Ok(id) => (P_PID, id.into(), args[3]),
+            Err(error) => return (show(row, &args, error, 0), 0),
+        }
+    } else if row.nr == NR_WAIT4 {
         let (which, id) = of_wait4(args[0] as u32 as i32);
         (which, id, args[2])
     } else {
@@ -53,8 +60,13 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
         if child > 0 {
             point!(WaitAnswered);
         }
-        if child != 0 || options & WNOHANG != 0 {
-            let result = show(row, &args, child, reap.status as u32);
+        let sleeps = options & WNOHANG == 0;
+        let never_sleeps = is_of_descriptor && sleeps && crate::pidfd::is_nonblocking(args[1]);
+        if child != 0 || !sleeps || never_sleeps {
+            let result = match show(row, &args, child, reap.status as u32) {
+                0 if child == 0 && never_sleeps => EAGAIN,
+                result => result,
+            };
             b.flight_result = [result as u64; 2];
             b.flight.store(flight::RETURNED, Ordering::Release);
             let is_gone = child > 0 && reap.asked & reap::KEEPS == 0 && !lives(reap.status as u32);

@@ -110,5 +110,7 @@ pub const AT_PARENTS_END: u64 = BASE + 41;
 pub const REAPS_ORPHANS: u64 = BASE + 42;
 /// A wait for a child that the process has not made, in this program, is in the log: (the child's id as the program knows it).
 pub const ORPHAN_REAPED: u64 = BASE + 43;
+/// Which process does a descriptor name: (the descriptor): its id in this replica or another one; 0: it is gone; an errno.
+pub const PIDFD: u64 = BASE + 44;
 /// One past the last.
-pub const END: u64 = BASE + 44;
+pub const END: u64 = BASE + 45;

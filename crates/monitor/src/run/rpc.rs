@@ -96,6 +96,10 @@ impl Monitor {
                 self.orphan_reaped(pid, regs.rdi as u32 as Pid);
                 0
             }
+            rpc::PIDFD => {
+                let named = crate::whom::pid_of_descriptor(pid, regs.rdi as u32 as Pid);
+                named.map_or(-i64::from(libc::EBADF), |pid| i64::from(pid.max(0)))
+            }
             rpc::INHERIT => {
                 let slot = self.image.slot_of(&regs).map(|s| s as u32);
                 self.inherit(pid, slot, regs.rdi, regs.rsi)?
