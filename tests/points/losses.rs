@@ -293,6 +293,52 @@ fn a_childs_end_is_told_once() {
     all_right(&argv, places);
 }
 
+/// A leader is lost that has the children which its descendants leave: its successor has them, each once, and also those that
+/// its program before had. (It said that there were none. And followers' orphans came to the leader, without any loss.)
+#[test]
+fn who_has_orphans_has_them_behind_a_loss() {
+    let places = |points: &'static [&str], nth: &'static [u64]| {
+        let all = points.iter().flat_map(|p| nth.iter().map(move |n| (p, n)));
+        all.map(|(p, n)| vec![format!("{p}:{n}:0")])
+    };
+    let guest = guest::built("proc_late_child");
+    let nth = &[20, 32, 40, 71, 76];
+    let points = &["call-noted", "record-published", "wait-answered"];
+    all_right(&[&*guest.to_string_lossy()], places(points, nth));
+    let guest = guest::built("recover_reaper");
+    let argv = [&*guest.to_string_lossy(), "2"];
+    all_right(&argv, places(points, &[3, 9, 31, 46, 61]));
+}
+
+/// Behind a loss a wait that asks for no children whose end is told by another signal than SIGCHLD finds none. (It was given
+/// one.)
+#[test]
+fn a_wait_finds_children_of_the_kind_that_it_asks_for() {
+    let guest = guest::built("clone_flags");
+    let nth = [3, 9, 15, 21, 27, 30, 34];
+    let points = ["call-returned", "record-published", "rendezvous-confirmed"].into_iter();
+    let places = points.flat_map(|p| nth.map(|nth| vec![format!("{p}:{nth}:0")]));
+    all_right(&[&*guest.to_string_lossy()], places);
+}
+
+/// A descriptor of a process names the program's child behind a loss as well. (It named the lost leader's: it was ready at
+/// once, and a wait found no child.)
+#[test]
+fn a_descriptor_of_a_process_names_the_same_child() {
+    let nth = [6, 14, 18, 24, 30, 42];
+    let points = ["call-returned", "record-published", "rendezvous-confirmed"].into_iter();
+    let places = points.flat_map(|p| nth.map(|nth| vec![format!("{p}:{nth}:0")]));
+    for name in ["recover_pidfd", "io_inotify_memfd"] {
+        let guest = guest::built(name);
+        let guest = guest.to_string_lossy();
+        let argv = match name {
+            "recover_pidfd" => vec![&*guest, "4"],
+            _ => vec![&*guest],
+        };
+        all_right(&argv, places.clone());
+    }
+}
+
 /// The same child is lost in all replicas before it has said who it is: who takes over makes it anew, and is not copied
 /// before. (It logged its dead one, and the program went on without that child, and without a word.)
 #[test]

@@ -248,6 +248,10 @@ pub struct Private {
     pub owes: AtomicU32,
     /// 1: the program does not want to hear of its children's ends (by SIG_IGN or SA_NOCLDWAIT).
     pub discards: Word32,
+    /// 1: the process is to have the children that its descendants leave (PR_SET_CHILD_SUBREAPER).
+    pub reaps_orphans: Word32,
+    /// See [`children`].
+    pub children: Word32,
     /// 1: the program has opened a file below /proc for more than reading.
     pub proc_files: Word32,
     /// Which limits the program has set, a bit for each.
@@ -265,6 +269,16 @@ pub struct Private {
     pub core_limit: Word64,
     /// Where the program's next seccomp filter comes to lie, see [`filter`]; 0: it has none yet.
     pub filters_end: AtomicU64,
+}
+
+/// Who says which children of a process have ended ([`Private::children`]).
+pub mod children {
+    /// The kernel, unless the process has taken over.
+    pub const BY_KERNEL: u32 = 0;
+    /// It is about to be the monitor.
+    pub const CHANGING: u32 = 1;
+    /// The monitor.
+    pub const BY_MONITOR: u32 = 2;
 }
 
 /// Offset of the count of atomics and polls that are the program's in a thread block (trampolines count down
@@ -438,6 +452,12 @@ pub struct Block {
     pub rest: [u64; 2],
     /// The signal that the program wants at the end of its parent (PR_SET_PDEATHSIG), and one more; 0: it has never said.
     pub at_parents_end: u32,
+    /// The last child that it has waited for and that its process has not made, in this program; 0: none.
+    pub orphan: u32,
+    /// Where the log went on behind that; 0: it is not all there yet.
+    pub orphan_at: u64,
+    /// A vfork's child: as `Private::reaps_orphans`, of itself.
+    pub reaps_orphans: u32,
     /// While a signal is delivered that ended a call with a mask of its own: 1, and that mask.
     pub call_mask: [u64; 2],
     /// Leader: digests of the pieces of what the call under way has written, if `flight_written` is one.

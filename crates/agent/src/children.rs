@@ -45,8 +45,19 @@ pub fn adopt(shown: u32, own: u32) {
     }
 }
 
-/// A child is gone: its own id, if the kernel calls it otherwise.
-pub fn disown(shown: u32) -> Option<u32> {
+/// A child that is gone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Gone {
+    /// The kernel calls it otherwise: so.
+    Other(u32),
+    /// The kernel calls it as the program does.
+    Same,
+    /// This process has not made it: another one has left it.
+    Orphan,
+}
+
+/// A child is gone.
+pub fn disown(shown: u32) -> Gone {
     let own = entries().find_map(|c| {
         let entry = c.load(Ordering::Acquire);
         (entry != 0 && (entry >> 32) as u32 == shown).then(|| {
@@ -54,7 +65,11 @@ pub fn disown(shown: u32) -> Option<u32> {
             entry as u32
         })
     });
-    own.filter(|own| *own != 0)
+    match own {
+        None => Gone::Orphan,
+        Some(0) => Gone::Same,
+        Some(own) => Gone::Other(own),
+    }
 }
 
 /// The own id of the child that the program calls so, if the kernel calls it otherwise.
@@ -64,6 +79,17 @@ pub fn called(shown: u32) -> Option<u32> {
         .find(|entry| *entry != 0 && (entry >> 32) as u32 == shown)
         .map(|entry| entry as u32)
         .filter(|own| *own != 0)
+}
+
+/// What the program calls the child that the kernel calls so, if it is one that was not waited for.
+pub fn shown(own: u32) -> Option<u32> {
+    let all = entries().map(|c| c.load(Ordering::Acquire));
+    let mut all = all.map(|entry| ((entry >> 32) as u32, entry as u32));
+    let is = |(shown, other): &(u32, u32)| match other {
+        0 => *shown == own,
+        other => *other == own,
+    };
+    all.find(|entry| entry.0 != 0 && is(entry)).map(|e| e.0)
 }
 
 /// A forked process has none yet.

@@ -24,12 +24,12 @@ pub fn inherit() {
     if private().shares_files.get() == 0 {
         fetch_all();
     }
-    crate::proc_files::reopen();
     watch_again();
+    crate::proc_files::reopen();
 }
 
 /// What an epoll instance waits for at a descriptor of signals are those of the process that has added it: that was the
-/// former leader, and is this one from now on.
+/// former leader, and is this one from now on. One of a process is to name another one from now on.
 fn watch_again() {
     const NR_EPOLL_CTL: u64 = 233;
     const ADD: u64 = 1;
@@ -52,6 +52,7 @@ fn watch_again() {
             let event = [*events as u32, *data as u32, (*data >> 32) as u32];
             let at = event.as_ptr() as u64;
             real(NR_EPOLL_CTL, [*instance, DELETE, *fd, at, 0, 0]);
+            crate::proc_files::reopen_one(*fd);
             real(NR_EPOLL_CTL, [*instance, ADD, *fd, at, 0, 0]);
         }
         known += n as u64;

@@ -5,6 +5,7 @@
 //! a follower's replays; both run the same walk over the system-call table ([`marshal`]).
 #![no_std]
 
+mod pidfd;
 #[macro_use]
 mod point;
 

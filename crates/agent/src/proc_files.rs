@@ -103,7 +103,7 @@ pub(crate) fn is_of_proc(fd: u64) -> bool {
 /// Bytes of a path below /proc that is looked at.
 const LONGEST: usize = 128;
 
-/// New leader, before anybody leads: descriptors of files below /proc which name the former leader are of a
+/// New leader, before anybody leads: descriptors of files below /proc which name the former leader, and of processes, are of a
 /// process that is about to be gone. Each is opened again, as this one's.
 pub fn reopen() {
     const DIRECTORY_CLOEXEC: u64 = 0o200_000 | 0o2_000_000;
@@ -150,7 +150,8 @@ pub fn reopen() {
     real(NR_CLOSE, [dir as u64, 0, 0, 0, 0, 0]);
 }
 
-fn reopen_one(fd: u64) -> Option<()> {
+/// The same of this one.
+pub fn reopen_one(fd: u64) -> Option<()> {
     const F_GETFD: u64 = 1;
     const F_GETFL: u64 = 3;
     const CLOEXEC: u64 = 0o2_000_000;
@@ -158,12 +159,12 @@ fn reopen_one(fd: u64) -> Option<()> {
     const AS_BEFORE: u64 = 0o3 | 0o2000 | 0o4000 | 0o200_000 | 0o10_000_000;
     const SET: u64 = 0;
     const CURRENT: u64 = 1;
-    if !is_of_proc(fd) {
-        return None;
-    }
-    crate::ids::content::opened();
     let (mut link, mut path) = ([0u8; LONGEST], [0u8; LONGEST]);
     let len = link_of(fd, &mut link[..LONGEST - 1])?;
+    if !is_of_proc(fd) {
+        return crate::pidfd::reopen(fd, &link);
+    }
+    crate::ids::content::opened();
     let named = |id| mine(shown_as(id));
     let mine = crate::ids::path::with(link.as_ptr() as u64, &mut path, &named);
     if len == 0 || mine != path.as_ptr() as u64 {

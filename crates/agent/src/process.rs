@@ -1,7 +1,7 @@
 //! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
 
 use crate::call::{self, begin, complete, finish_for_good, rendezvous};
-use crate::children::{adopt, disown};
+use crate::children::{Gone, adopt, disown};
 use crate::compare::same_kind;
 use crate::digest::{CONFIRMED, Digest};
 use crate::diverge::{diverged, diverged_for_good};
@@ -23,7 +23,7 @@ use crate::wait::{announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    SEGMENT_BASE, SHUT_BYTES, failed, flight, owes, promotion as promotion_state, role,
+    SEGMENT_BASE, SHUT_BYTES, children, failed, flight, owes, promotion as promotion_state, role,
     rpc as number, segment_bytes, vforked, wait, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
@@ -291,6 +291,9 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     crate::timer::forget();
     crate::sent::forget(block());
     block().at_parents_end = 0;
+    block().orphan = 0;
+    p.reaps_orphans.set(0);
+    p.children.set(children::BY_KERNEL);
     if p.multi.get() != 0 {
         crate::clock::begin_anew();
     }
@@ -428,39 +431,60 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     if !leads()
         && let Some((first, gone)) = expect_wait(b, frame, row, digest)
     {
-        if gone != 0
-            && let Some(own) = disown(gone)
-        {
-            real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
+        if gone != 0 {
+            match disown(gone) {
+                Gone::Other(own) => drop(real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0])),
+                Gone::Same => {}
+                Gone::Orphan => {
+                    crate::orphan::finds(b, gone);
+                    finish_for_good(b, frame, row, first);
+                    return crate::orphan::reaped(b);
+                }
+            }
         }
         return finish_for_good(b, frame, row, first);
     }
     raise::lead_signal_before(b, frame);
     b.call_start = b.pos;
-    let (result, gone) = if promotion::has_taken_over() {
+    let by_monitor =
+        promotion::has_taken_over() || private().children.get() == children::BY_MONITOR;
+    let (result, gone) = if by_monitor {
         crate::reap::wait(b, row, args, digest)
     } else {
         let result = call::execute(row, args, digest, &Before::default());
-        (result, gone_child(row.nr as u64, &args, result))
+        let gone = gone_child(row.nr as u64, &args, result);
+        if private().children.get() != children::BY_KERNEL {
+            crate::reap::forget(gone);
+        }
+        (result, gone)
     };
-    if result >= 0 && gone == 0 && private().replicas > 1 && !promotion::has_taken_over() {
+    if result >= 0 && gone == 0 && private().replicas > 1 && !by_monitor {
         match crate::waits::told(row, &args, result) {
             0 => {}
             child => crate::reap::told(child),
         }
     }
+    let mut is_orphan = false;
     if gone != 0 {
         // What the kernel knows as a child of this process: one that has followed, or its own.
-        match disown(gone) {
-            _ if !promotion::has_taken_over() => 0,
-            Some(own) => real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]),
-            None => real(NR_WAIT4, [gone as u64, 0, WALL | WNOHANG, 0, 0, 0]),
+        let whose = disown(gone);
+        is_orphan = whose == Gone::Orphan;
+        match whose {
+            _ if !by_monitor => 0,
+            Gone::Other(own) => real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]),
+            _ => real(NR_WAIT4, [gone as u64, 0, WALL | WNOHANG, 0, 0, 0]),
         };
     }
     let detail = if gone != 0 { GONE } else { 0 };
     crate::log::put(b, word(kind::VALUE, detail, row.nr, gone));
     let k = kind::CALL;
+    if is_orphan {
+        crate::orphan::finds(b, gone);
+    }
     complete(b, frame, row, k, Some(digest), result, &Before::default());
+    if is_orphan {
+        crate::orphan::reaped(b);
+    }
 }
 
 /// Follower: the record of a wait: its first word behind the note, and the child that is gone, or 0.

@@ -64,6 +64,7 @@ impl Heir for Here {
             .leader_pid
             .store(p.own_pid.get(), Ordering::SeqCst);
         crate::children::tell();
+        crate::orphan::tell();
         if !guest {
             crate::timer::set_again();
         }

@@ -1,5 +1,5 @@
-//! Waiting for children in a process that goes on in another replica than it began in: the kernel
-//! knows others as its children than the program does. The monitor says who has ended.
+//! Waiting for children in a process that goes on in another replica than it began in, or that is to have children which
+//! others have left: the kernel knows others as its children than the program does. The monitor says who has ended.
 
 use crate::gate::{guarded, real_blocking, rpc};
 use crate::promotion;
@@ -18,6 +18,7 @@ const P_ALL: u64 = 0;
 const P_PID: u64 = 1;
 const P_PGID: u64 = 2;
 const RESTARTS: i64 = -512;
+const EAGAIN: i64 = -11;
 const EFAULT: i64 = -14;
 
 /// wait4 and waitid: the result, with what they write written, and the child that is gone, or 0.
@@ -33,7 +34,13 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
     if let Some(refused) = crate::waits::outcome_of_bad(row, &args) {
         return (show(row, &args, refused, 0), 0);
     }
-    let (which, id, options) = if row.nr == NR_WAIT4 {
+    let is_of_descriptor = crate::waits::is_of_descriptor(row, &args);
+    let (which, id, options) = if is_of_descriptor {
+        match crate::pidfd::named(args[1]) {
+            Ok(id) => (P_PID, id.into(), args[3]),
+            Err(error) => return (show(row, &args, error, 0), 0),
+        }
+    } else if row.nr == NR_WAIT4 {
         let (which, id) = of_wait4(args[0] as u32 as i32);
         (which, id, args[2])
     } else {
@@ -53,8 +60,13 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
         if child > 0 {
             point!(WaitAnswered);
         }
-        if child != 0 || options & WNOHANG != 0 {
-            let result = show(row, &args, child, reap.status as u32);
+        let sleeps = options & WNOHANG == 0;
+        let never_sleeps = is_of_descriptor && sleeps && crate::pidfd::is_nonblocking(args[1]);
+        if child != 0 || !sleeps || never_sleeps {
+            let result = match show(row, &args, child, reap.status as u32) {
+                0 if child == 0 && never_sleeps => EAGAIN,
+                result => result,
+            };
             b.flight_result = [result as u64; 2];
             b.flight.store(flight::RETURNED, Ordering::Release);
             let is_gone = child > 0 && reap.asked & reap::KEEPS == 0 && !lives(reap.status as u32);
@@ -84,13 +96,13 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
     }
 }
 
-/// The former leader has waited for this child, if any.
-fn forget(child: u32) {
+/// A kernel has given this child, if any, to a wait.
+pub fn forget(child: u32) {
     if child != 0 {
         let mut reap = Reap {
             which: P_PID,
             id: child as u64,
-            asked: reap::ENDED,
+            asked: reap::ENDED | reap::ALL,
             status: 0,
         };
         rpc(number::REAP, &raw mut reap as u64, 0, 0);
@@ -110,7 +122,7 @@ pub fn told(child: u32) {
     let mut reap = Reap {
         which: P_PID,
         id: child as u64,
-        asked: reap::STOPPED | reap::CONTINUED,
+        asked: reap::STOPPED | reap::CONTINUED | reap::ALL,
         status: 0,
     };
     rpc(number::REAP, &raw mut reap as u64, 0, 0);

@@ -23,7 +23,6 @@ const WNOTHREAD: u64 = 0x2000_0000;
 const WALL: u64 = 0x4000_0000;
 const WCLONE: u64 = 0x8000_0000;
 const ESRCH: i64 = -3;
-const ECHILD: i64 = -10;
 const EINVAL: i64 = -22;
 
 /// 1: the program has made children whose end is told by another signal than SIGCHLD, or by none.
@@ -62,7 +61,7 @@ pub fn narrowed(row: &Row, mut args: [u64; 6]) -> [u64; 6] {
     };
     if is_all {
         args[options] &= !(WALL | WCLONE);
-    } else if outcome_of_bad(row, &args).is_none() {
+    } else if outcome_of_bad(row, &args).is_none() && !is_of_descriptor(row, &args) {
         // Of the children that it has told to be looked at it has none.
         args[options] &= !WCLONE;
         args[id] = NOBODY;
@@ -71,6 +70,12 @@ pub fn narrowed(row: &Row, mut args: [u64; 6]) -> [u64; 6] {
         }
     }
     args
+}
+
+/// Does it name a child by a descriptor?
+pub fn is_of_descriptor(row: &Row, args: &[u64; 6]) -> bool {
+    const P_PIDFD: u32 = 3;
+    row.nr == NR_WAITID && args[0] as u32 == P_PIDFD
 }
 
 /// What the kernel says at once of a wait that asks for nothing that there is.
@@ -95,8 +100,7 @@ pub fn outcome_of_bad(row: &Row, args: &[u64; 6]) -> Option<i64> {
         P_ALL => None,
         P_PID if id > 0 => None,
         P_PGID if id >= 0 => None,
-        // (It names a process of another replica by now, which is no child.)
-        P_PIDFD if id >= 0 => Some(ECHILD),
+        P_PIDFD if id >= 0 => None,
         _ => Some(EINVAL),
     }
 }
@@ -116,6 +120,12 @@ pub fn asked(row: &Row, args: &[u64; 6]) -> u64 {
     }
     if options & WNOWAIT != 0 {
         asked |= reap::KEEPS;
+    }
+    if options & WCLONE != 0 {
+        asked |= reap::CLONES;
+    }
+    if options & WALL != 0 {
+        asked |= reap::ALL;
     }
     if private().discards.get() != 0 {
         asked |= reap::DISCARDS;

@@ -35,6 +35,7 @@ mod undo;
 mod untold;
 
 pub use children::Ended;
+pub(crate) use children::is_clone;
 
 use crate::journal::Event;
 use crate::state::{GroupId, Monitor, Process};

@@ -68,7 +68,7 @@ impl Whom {
 }
 
 /// The process that a pidfd of a process stands for.
-fn pid_of_descriptor(pid: Pid, fd: Pid) -> Option<Pid> {
+pub(crate) fn pid_of_descriptor(pid: Pid, fd: Pid) -> Option<Pid> {
     let info = geryon_tracee::text(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     info.lines()
         .find_map(|l| l.strip_prefix("Pid:"))?

@@ -25,8 +25,8 @@ pub use queue::{Queue, Siginfo, queue_signal};
 pub use scheduling::{Scheduling, scheduling, set_scheduling};
 pub use stand_in::StandIn;
 pub use stat::{
-    core_of, cpu_ticks, memory_layout, processor_time, reaches_all, sleeps, state, text,
-    thread_ticks,
+    core_of, cpu_ticks, exit_signal, memory_layout, processor_time, reaches_all, sleeps, state,
+    text, thread_ticks,
 };
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
 

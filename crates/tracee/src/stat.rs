@@ -5,6 +5,7 @@ use crate::Pid;
 /// Fields of proc_pid_stat(5), counted from the state on.
 const UTIME: usize = 11;
 const STIME: usize = 12;
+const EXIT_SIGNAL: usize = 35;
 const CORE: usize = 36;
 
 /// The fields from the state on; the name before them may hold anything.
@@ -26,6 +27,11 @@ fn of(tid: Pid) -> String {
 /// The letter of a thread's state; None when it is gone.
 pub fn state(tid: Pid) -> Option<char> {
     fields(&of(tid)).next()?.chars().next()
+}
+
+/// The signal by which a process's parent is told of its end; 0: none. None when it is gone.
+pub fn exit_signal(pid: Pid) -> Option<i32> {
+    fields(&of(pid)).nth(EXIT_SIGNAL)?.parse().ok()
 }
 
 /// The core that a thread runs on, or ran on last; None when it is gone.

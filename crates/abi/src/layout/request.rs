@@ -27,6 +27,10 @@ pub mod reap {
     pub const KEEPS: u64 = 8;
     /// The process does not want to hear of its children's ends: there are none to be told.
     pub const DISCARDS: u64 = 16;
+    /// Of those whose end is told by another signal than SIGCHLD, or by none, in place of others (`__WCLONE`).
+    pub const CLONES: u64 = 32;
+    /// Of those as well (`__WALL`).
+    pub const ALL: u64 = 64;
 }
 
 /// What a replica tells the monitor when it differs from the log.

@@ -108,5 +108,12 @@ pub const AT_PARENTS_END: u64 = BASE + 41;
 /// A leader's thread has waited for a signal, and has it: (address of its siginfo or 0, the signal). What it is to show is there
 /// afterwards; answers one of [`super::waited`].
 pub const WAITED_FOR: u64 = BASE + 42;
+/// The leader's process (or, in a vfork's child, that) wants the children that its descendants leave: (1; 0: no more). The
+/// monitor says from then on who of its children has ended.
+pub const REAPS_ORPHANS: u64 = BASE + 43;
+/// A wait for a child that the process has not made, in this program, is in the log: (the child's id as the program knows it).
+pub const ORPHAN_REAPED: u64 = BASE + 44;
+/// Which process does a descriptor name: (the descriptor): its id in this replica or another one; 0: it is gone; an errno.
+pub const PIDFD: u64 = BASE + 45;
 /// One past the last.
-pub const END: u64 = BASE + 43;
+pub const END: u64 = BASE + 46;

@@ -108,7 +108,8 @@ rows! { pub(super) PROCESSES:
   424 pidfd_send_signal Lifecycle Partial (pidfd: Fd, sig: Int32, info: Siginfo, flags: Int32)
     "Works for processes outside; a replica's own processes are reached only in the leader: use kill.";
   434 pidfd_open Input Partial (pid: Id, flags: Int32)
-    "Names the leader's process; the descriptor does not follow when a follower takes over.";
+    "Names the leader's process; who takes over opens it again, for its own. One that is on its way in a socket then does \
+     not follow.";
   444 landlock_create_ruleset Input Full (attr: In(Arg(1)), size: Int, flags: Int32);
   445 landlock_add_rule Input Full (ruleset_fd: Fd, rule_type: Int32, rule_attr: In(Fixed(12)), flags: Int32)
     "Of a network rule's 16 bytes the last 4 are always zero and not compared.";

@@ -204,6 +204,8 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     new.sent.clear();
     new.rest_at = 0;
     new.at_parents_end = 0;
+    new.orphan = 0;
+    new.reaps_orphans = 0;
     new.is_bound = parent.is_bound;
     if parent.is_bound != 0 {
         new.cpus = parent.cpus;

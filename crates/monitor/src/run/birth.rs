@@ -193,7 +193,6 @@ impl Monitor {
             kill(pid, libc::SIGKILL);
         }
         self.sends_held(pid, self.leads(id, replica));
-        self.forget_retired();
         let Some(g) = self.groups.get_mut(&id) else {
             return Ok(Some(0));
         };
@@ -256,11 +255,20 @@ impl Monitor {
         if let Some(sequence) = fork {
             pg.names.entry(sequence).or_insert(pid);
         }
-        let parent = pg.name.shown;
+        let maker = pg.name.shown;
+        let whose = self.parent_of(of);
+        let parent =
+            whose.and_then(|(p, is_orphan)| Some((self.groups.get(&p)?.name.shown, is_orphan)));
+        let (parent, is_orphan) = parent.unwrap_or((maker, false));
         if let Some(g) = self.groups.get_mut(&id)
             && g.name.shown == 0
         {
-            g.name = Name { shown: pid, parent };
+            g.name = Name::child_of(parent, pid);
+            g.name.is_orphan = is_orphan;
+            g.name.is_clone = !is_orphan && crate::takeover::is_clone(pid);
+            if parent != maker {
+                g.segment.header().taken_over.store(1, Ordering::SeqCst);
+            }
         }
         if let Some(sequence) = fork {
             self.miss_newborn(of, sequence);

@@ -44,22 +44,21 @@ impl Monitor {
         let name = match old {
             Some((Some(g), _, guest, shown)) => self.groups.get(&g).map(|g| match guest {
                 None => g.name,
-                Some(_) => Name {
-                    shown,
-                    parent: g.name.shown,
-                },
+                Some(_) => Name::child_of(g.name.shown, shown),
             }),
             _ => None,
         };
+        if let Some((Some(old), _, None, _)) = old {
+            self.keeps_children(old, pid);
+        }
         match old {
             Some((Some(old), replica, Some(slot), _)) => self.end_guests(old, replica, slot),
             Some((Some(old), replica, None, _)) => self.leave_group(old, replica),
             _ => {}
         }
-        let name = name.unwrap_or(Name {
-            shown: pid,
-            parent: 0,
-        });
+        let mut name = name.unwrap_or(Name::child_of(0, pid));
+        // (The kernel forgets how its end was to be told.)
+        name.is_clone = false;
         self.found(pid, name).context("cannot set up replicas")?;
         let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
         let pids = group.map_or(Vec::new(), |g| g.living().map(|(_, p)| p).collect());

@@ -42,7 +42,7 @@ impl Monitor {
             None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
         }
-        if let Some((id, _)) = p.parent {
+        if let Some((id, _)) = p.parent.and_then(|(id, _)| self.parent_of(id)) {
             self.fewer_children(id);
         }
     }
@@ -256,10 +256,7 @@ impl Monitor {
             .is_some_and(|g| g.followers().any(|(r, _)| r == replica));
         let led = self.groups.get(&id).filter(|g| g.leader == replica);
         if let Some(g) = led.filter(|_| !guest.told) {
-            let name = Name {
-                shown: guest.shown_as(pid),
-                parent: g.name.shown,
-            };
+            let name = Name::child_of(g.name.shown, guest.shown_as(pid));
             self.child_ended(name, end);
         }
         if matches!(end, End::Killed(_)) && follows && !self.is_dropped(replica) {

@@ -11,7 +11,7 @@ use crate::setup::{Identity, Installer};
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::Result;
-use geryon_abi::layout::{Layout, block_address, sabotage};
+use geryon_abi::layout::{Layout, block_address, children, sabotage};
 use geryon_tracee::{Pid, RemoteMemory, Stopped};
 use std::mem::take;
 use std::sync::atomic::Ordering;
@@ -48,12 +48,20 @@ impl Monitor {
         if let Some(filters) = self.processes.get_mut(&pid).and_then(|p| p.filters.take()) {
             installer.put_filters(&filters)?;
         }
-        let wanted = self
-            .processes
-            .get_mut(&pid)
-            .map(|p| take(&mut p.at_parents_end));
-        let at = block_address(0) + block_field!(at_parents_end);
-        memory.write(at, &wanted.unwrap_or(0).to_le_bytes())?;
+        let (mut reaps_orphans, mut adopted) = (false, false);
+        if let Some(p) = self.processes.get_mut(&pid) {
+            let at = block_address(0) + block_field!(at_parents_end);
+            memory.write(at, &take(&mut p.at_parents_end).to_le_bytes())?;
+            reaps_orphans = take(&mut p.reaps_orphans);
+            adopted = take(&mut p.adopted) || reaps_orphans;
+        }
+        let reaps = u32::from(reaps_orphans).to_le_bytes();
+        memory.write(private_field!(reaps_orphans), &reaps)?;
+        let children = match adopted {
+            true => children::BY_MONITOR,
+            false => children::BY_KERNEL,
+        };
+        memory.write(private_field!(children), &children.to_le_bytes())?;
         let mut areas = Areas::default();
         let space = AddressSpace::open(pid)?;
         let glibc = space
@@ -90,6 +98,8 @@ impl Monitor {
         let mut group = Group::new(segment, self.replicas.len(), leader, areas);
         group.members[leader].pid = Some(pid);
         group.name = name;
+        group.reaps_orphans = reaps_orphans;
+        group.adopted = adopted;
         let mask = tracee.mask()?;
         let mut stillborn = Vec::new();
         for r in (0..self.replicas.len()).filter(|r| *r != leader && alive & (1 << *r) != 0) {

@@ -240,11 +240,11 @@ fn root_of(pid: Pid) -> Option<(u64, u64)> {
     Some((root.dev(), root.ino()))
 }
 
-/// Instance, descriptor, events and data, where the descriptor is one of signals.
+/// Instance, descriptor, events and data, where the descriptor is one of signals or of a process.
 fn watches_of(pid: Pid) -> Vec<[u64; 4]> {
     let is = |fd: u64, kind: &[u8]| {
         let name = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
-        name.is_ok_and(|n| n.as_os_str().as_bytes() == kind)
+        name.is_ok_and(|n| n.as_os_str().as_bytes().starts_with(kind))
     };
     let fds = descriptors_of(pid).into_iter().map(|w| w & 0xffff_ffff);
     let instances = fds.filter(|fd| is(*fd, b"anon_inode:[eventpoll]"));
@@ -252,7 +252,8 @@ fn watches_of(pid: Pid) -> Vec<[u64; 4]> {
     for instance in instances {
         let info = geryon_tracee::text(format!("/proc/{pid}/fdinfo/{instance}"));
         for [fd, events, data] in info.unwrap_or_default().lines().filter_map(watched) {
-            if is(fd, b"anon_inode:[signalfd]") {
+            let names_process = is(fd, b"anon_inode:[pidfd]") || is(fd, b"pidfd:[");
+            if names_process || is(fd, b"anon_inode:[signalfd]") {
                 found.push([instance, fd, events, data]);
             }
         }

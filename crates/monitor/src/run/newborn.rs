@@ -137,10 +137,7 @@ impl Monitor {
         g.stillborn.insert(fork);
         // The fork counts as made: who takes over is told of this child, and of its end.
         let shown = *g.names.entry(fork).or_insert(pid);
-        let name = Name {
-            shown,
-            parent: g.name.shown,
-        };
+        let name = Name::child_of(g.name.shown, shown);
         self.child_ended(name, End::Killed(signal));
         let Some(g) = self.groups.get(&id) else {
             return;

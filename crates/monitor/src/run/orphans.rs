@@ -1,8 +1,11 @@
 //! What children want to be told at the end of their parent (PR_SET_PDEATHSIG). The kernel would tell it to who was copied
 //! from a process that is gone, or follows it as a leader; so it is told here.
+//!
+//! And who has them then: the next of its ancestors that wants to (PR_SET_CHILD_SUBREAPER). To the kernel all such are
+//! Geryon's.
 
 use crate::block_field;
-use crate::state::{GroupId, Monitor};
+use crate::state::{Group, GroupId, Monitor};
 use geryon_abi::layout::block_address;
 use geryon_tracee::{Pid, kill};
 
@@ -45,5 +48,55 @@ impl Monitor {
             return kill(pid, signal);
         }
         self.sends_for(parent, id, signal);
+    }
+
+    /// Who has the children of one that has ended, as the program calls it: the next that wants to, from its parent on.
+    pub(crate) fn reaper(&self, parent: Pid) -> Option<GroupId> {
+        let mut at = parent;
+        for _ in 0..=self.groups.len() {
+            let called = |(_, g): &(&GroupId, &Group)| g.name.shown == at && at != 0;
+            let lives = |(_, g): &(&GroupId, &Group)| g.leader_gone.is_none();
+            let named = self.groups.iter().filter(called).find(lives);
+            let (id, g) = named.or_else(|| self.retired.iter().find(called))?;
+            let (id, next) = (*id, g.name.parent);
+            if g.reaps_orphans {
+                return Some(id);
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// Whose child is one that was forked in this group, and is it an orphan? (The group's process may have ended since, or
+    /// have another program.)
+    pub(crate) fn parent_of(&self, forked_in: GroupId) -> Option<(GroupId, bool)> {
+        let lives = |g: &Group| g.leader_gone.is_none();
+        if self.groups.get(&forked_in).is_some_and(lives) {
+            return Some((forked_in, false));
+        }
+        let gone = self.groups.get(&forked_in);
+        let gone = gone.or_else(|| self.retired.get(&forked_in))?.name;
+        let mut all = self.groups.iter();
+        let next = all.find(|(_, g)| g.name.shown == gone.shown && lives(g));
+        let next = next.map(|(id, _)| *id);
+        next.or_else(|| self.reaper(gone.parent))
+            .map(|id| (id, true))
+    }
+
+    /// The process, or a vfork's child, is to have them, or is not any more.
+    pub(super) fn wants_orphans(&mut self, pid: Pid, wants: bool) {
+        if let Some(p) = self.processes.get_mut(&pid).filter(|p| p.guest.is_some()) {
+            p.reaps_orphans = wants;
+            return;
+        }
+        let Some((id, _)) = self.membership(pid) else {
+            return;
+        };
+        if let Some(g) = self.groups.get_mut(&id) {
+            g.reaps_orphans = wants;
+        }
+        if wants {
+            self.adopt(id);
+        }
     }
 }

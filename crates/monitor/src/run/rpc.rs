@@ -88,6 +88,18 @@ impl Monitor {
                 }
                 0
             }
+            rpc::REAPS_ORPHANS => {
+                self.wants_orphans(pid, regs.rdi != 0);
+                0
+            }
+            rpc::ORPHAN_REAPED => {
+                self.orphan_reaped(pid, regs.rdi as u32 as Pid);
+                0
+            }
+            rpc::PIDFD => {
+                let named = crate::whom::pid_of_descriptor(pid, regs.rdi as u32 as Pid);
+                named.map_or(-i64::from(libc::EBADF), |pid| i64::from(pid.max(0)))
+            }
             rpc::INHERIT => {
                 let slot = self.image.slot_of(&regs).map(|s| s as u32);
                 self.inherit(pid, slot, regs.rdi, regs.rsi)?
@@ -120,10 +132,15 @@ impl Monitor {
                 self.is_unreaped(pid, regs.rdi as u32 as Pid);
                 0
             }
-            rpc::CHILD => match self.on_child(pid, regs.rdi, regs.rsi)? {
-                Some(answer) => answer,
-                None => return Ok(()),
-            },
+            rpc::CHILD => {
+                let answer = self.on_child(pid, regs.rdi, regs.rsi)?;
+                // (Its parent's was asked for the child's name.)
+                self.forget_retired();
+                match answer {
+                    Some(answer) => answer,
+                    None => return Ok(()),
+                }
+            }
             rpc::NAMED => match self.name_of_fork(tid, pid, regs.rdi) {
                 Some(name) => i64::from(name),
                 None => return answer(tracee, &mut regs, 0),

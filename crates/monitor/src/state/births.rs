@@ -21,6 +21,11 @@ impl Births {
         }
     }
 
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = u64> {
+        (0..self.below).chain(self.others.iter().copied())
+    }
+
     /// Is it?
     pub fn has(&self, fork: u64) -> bool {
         fork < self.below || self.others.contains(&fork)

@@ -31,8 +31,11 @@ pub struct Group {
     pub takeover: Option<Takeover>,
     /// What the program calls the process and its parent.
     pub name: Name,
-    /// Another replica leads than at first: its kernel knows others as its children than the program.
+    /// Another replica leads than at first, or others' children are the process's: its kernel knows others as its children
+    /// than the program.
     pub adopted: bool,
+    /// It is to have the children that its descendants leave (PR_SET_CHILD_SUBREAPER).
+    pub reaps_orphans: bool,
     /// Is it stopped?
     pub job: Job,
     /// Where the trampolines lie.
@@ -73,6 +76,23 @@ pub struct Name {
     pub shown: Pid,
     /// Its parent.
     pub parent: Pid,
+    /// That one does not know it as its own: another process has left it (PR_SET_CHILD_SUBREAPER), or the parent had another
+    /// program when it made it.
+    pub is_orphan: bool,
+    /// Its end is told by another signal than SIGCHLD, or by none (clone): a wait finds it that asks for such.
+    pub is_clone: bool,
+}
+
+impl Name {
+    /// A process by the one that has made it.
+    pub fn child_of(parent: Pid, shown: Pid) -> Name {
+        Name {
+            shown,
+            parent,
+            is_orphan: false,
+            is_clone: false,
+        }
+    }
 }
 
 /// One replica's part in a group.
@@ -98,6 +118,7 @@ impl Group {
             takeover: None,
             name: Name::default(),
             adopted: false,
+            reaps_orphans: false,
             areas,
             early: Vec::new(),
             heir_of: None,

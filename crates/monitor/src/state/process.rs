@@ -65,6 +65,10 @@ pub struct Process {
     pub filters: Option<Filters>,
     /// The same of what that one wants at its parent's end, as `Block::at_parents_end`.
     pub at_parents_end: u32,
+    /// A vfork's child, or one with a new program: as in `Group`.
+    pub reaps_orphans: bool,
+    /// One with a new program: as in `Group`.
+    pub adopted: bool,
 }
 
 impl Process {
@@ -90,6 +94,8 @@ impl Process {
             dying: false,
             filters: None,
             at_parents_end: 0,
+            reaps_orphans: false,
+            adopted: false,
         }
     }
 

@@ -76,6 +76,7 @@ impl Monitor {
     /// The same, of this process group as the program calls it; 0: that is not known.
     pub(crate) fn child_ended_in(&mut self, name: Name, end: End, group: Pid) {
         self.tell_orphans(name.shown);
+        self.leave_orphans(name);
         if self.ended.len() > MANY && !self.taken_over {
             self.ended.retain(|e| is_there(e.name.shown));
         }
@@ -86,7 +87,7 @@ impl Monitor {
         };
         let (id, first) = (*id, parent.living().next());
         let asked = parent.leader_pid().or(first.map(|(_, pid)| pid));
-        if asked.is_some_and(|pid| self.discards(pid)) {
+        if !name.is_clone && asked.is_some_and(|pid| self.discards(pid)) {
             // Nobody waits for it, but who waits for others may find that there is none left.
             self.fewer_children(id);
             return;
@@ -100,10 +101,120 @@ impl Monitor {
         });
         if let Some(parent) = self.groups.get(&id).filter(|g| g.adopted) {
             look_again(parent);
-            if let Some(p) = parent.leader_pid() {
+            // (Another signal than SIGCHLD is the kernel's to send.)
+            if let Some(p) = parent.leader_pid().filter(|_| !name.is_clone) {
                 self.send_child_signal(p);
             }
         }
+    }
+
+    /// A process of the program has ended: who has its children now?
+    fn leave_orphans(&mut self, of: Name) {
+        let has_left = |name: &Name| name.parent == of.shown;
+        let ended = self.ended.iter().any(|e| has_left(&e.name));
+        if !ended && !self.groups.values().any(|g| has_left(&g.name)) {
+            return;
+        }
+        let Some(id) = self.reaper(of.parent) else {
+            return;
+        };
+        let Some((reaper, asked)) = self.groups.get(&id).map(|g| (g.name.shown, g.leader_pid()))
+        else {
+            return;
+        };
+        let left = |name: &mut Name| {
+            name.parent = reaper;
+            name.is_orphan = true;
+            name.is_clone = false;
+        };
+        for g in self.groups.values_mut().filter(|g| has_left(&g.name)) {
+            left(&mut g.name);
+            // (Its parent is not the kernel's.)
+            g.segment.header().taken_over.store(1, Ordering::SeqCst);
+        }
+        let discards = asked.is_some_and(|pid| self.discards(pid));
+        self.ended
+            .retain(|e| !has_left(&e.name) || !discards && !e.is_reaped());
+        let mut is_news = false;
+        for e in self.ended.iter_mut().filter(|e| has_left(&e.name)) {
+            left(&mut e.name);
+            e.told = false;
+            is_news = true;
+        }
+        if let Some(g) = self.groups.get(&id).filter(|g| g.adopted) {
+            look_again(g);
+            if let Some(pid) = g.leader_pid().filter(|_| is_news) {
+                self.send_child_signal(pid);
+            }
+        }
+    }
+
+    /// A leader that its kernel answers is about to end: for whom has it waited? (What it leaves another one may have waited
+    /// for when its end is heard of.)
+    pub(super) fn note_reaped(&mut self, pid: Pid) {
+        let own = self.membership(pid).and_then(|(id, replica)| {
+            let g = self.groups.get(&id)?;
+            (g.leader == replica && !g.adopted).then_some(g.name.shown)
+        });
+        if let Some(own) = own {
+            self.ask_kernel(own);
+        }
+    }
+
+    /// Which of its children has the kernel given to a wait of this process, or to nobody? (Of an orphan the log says
+    /// whether it was waited for: `orphan_reaped`.)
+    fn ask_kernel(&mut self, own: Pid) {
+        let of_it = |e: &&mut Ended| e.name.parent == own && !e.name.is_orphan && !e.is_reaped();
+        for e in self.ended.iter_mut().filter(of_it) {
+            if !is_there(e.name.shown) {
+                e.reaped = Reaped::ByKernel;
+            }
+        }
+    }
+
+    /// From now on the process is told here who of its children has ended.
+    pub(crate) fn adopt(&mut self, id: GroupId) {
+        let Some(g) = self.groups.get_mut(&id).filter(|g| !g.adopted) else {
+            return;
+        };
+        g.adopted = true;
+        let own = g.name.shown;
+        self.ask_kernel(own);
+        if let Some(g) = self.groups.get(&id) {
+            look_again(g);
+        }
+    }
+
+    /// The process is about to have another program, which has the children of the one before. That one has not made them.
+    pub(crate) fn keeps_children(&mut self, id: GroupId, pid: Pid) {
+        let Some(g) = self.groups.get(&id) else {
+            return;
+        };
+        let (own, adopted, reaps_orphans) = (g.name.shown, g.adopted, g.reaps_orphans);
+        if !adopted {
+            self.ask_kernel(own);
+        }
+        self.ended
+            .retain(|e| e.name.parent != own || !e.is_reaped());
+        let living = self.groups.values_mut().map(|g| &mut g.name);
+        let ended = self.ended.iter_mut().map(|e| &mut e.name);
+        for name in living.chain(ended).filter(|n| n.parent == own) {
+            name.is_orphan = true;
+        }
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.adopted = adopted;
+            p.reaps_orphans = reaps_orphans;
+        }
+    }
+
+    /// This child, which its parent has not made in this program, was waited for, and the log says so.
+    pub(crate) fn orphan_reaped(&mut self, pid: Pid, child: Pid) {
+        let own = self
+            .membership(pid)
+            .and_then(|(id, _)| self.groups.get(&id));
+        let own = own.map(|g| g.name.shown);
+        let is = |e: &Ended| e.name.shown == child && Some(e.name.parent) == own;
+        self.ended.retain(|e| !is(e));
     }
 
     /// Does the process not want to hear of its children's ends?
@@ -249,7 +360,8 @@ impl Monitor {
     /// signal. Of one whom a former leader's kernel has given to a wait, that kernel's queue says whether the signal came.)
     pub(super) fn news_of_children(&self, own: Pid) -> Option<Siginfo> {
         let mut all = self.ended.iter();
-        let is_news = |e: &&Ended| !e.told && e.reaped != Reaped::ByKernel && e.name.parent == own;
+        let tells = |e: &Ended| e.name.parent == own && !e.name.is_clone;
+        let is_news = |e: &&Ended| !e.told && e.reaped != Reaped::ByKernel && tells(e);
         all.rfind(is_news).map(Ended::siginfo)
     }
 
@@ -279,16 +391,20 @@ impl Monitor {
     /// A leader is lost: which of its processes' children had been waited for, its kernel knows. It may
     /// have been told in a call that was not logged.
     pub(super) fn doubt_reaped(&mut self, replica: usize) {
-        let led: Vec<Name> = self
-            .groups
-            .values()
-            .filter(|g| g.leader == replica && !g.adopted)
-            .map(|g| g.name)
-            .collect();
-        for e in &mut self.ended {
-            let natively = led.iter().any(|n| n.shown == e.name.parent);
-            if natively && !e.is_reaped() && !is_there(e.name.shown) {
-                e.reaped = Reaped::ByKernel;
+        let led = self.groups.values();
+        let led = led.filter(|g| g.leader == replica && !g.adopted);
+        let led: Vec<Pid> = led.map(|g| g.name.shown).collect();
+        for own in led {
+            self.ask_kernel(own);
+        }
+        // (An answer that was given here may not be in the log.)
+        let led = |own| {
+            let mut all = self.groups.values();
+            all.any(|g| g.leader == replica && g.name.shown == own)
+        };
+        for e in self.ended.iter_mut().filter(|e| e.name.is_orphan) {
+            if led(e.name.parent) {
+                e.reaped = Reaped::No;
             }
         }
     }
@@ -306,11 +422,8 @@ impl Monitor {
         let takeover = own.takeover.as_ref();
         let may_be_told = takeover.is_none_or(|t| t.may_have_reaped(child));
         let parent = own.name.shown;
-        let name = Name {
-            shown: child,
-            parent,
-        };
-        for e in self.ended.iter_mut().filter(|e| e.name == name) {
+        let is_it = |name: &Name| (name.parent, name.shown) == (parent, child);
+        for e in self.ended.iter_mut().filter(|e| is_it(&e.name)) {
             if e.reaped == Reaped::Here || may_be_told {
                 e.reaped = Reaped::No;
             }
@@ -320,9 +433,27 @@ impl Monitor {
     /// The group has a new leader, which has said for whom it has not waited.
     pub(super) fn forget_reaped(&mut self, id: GroupId) {
         if let Some(own) = self.groups.get(&id).map(|g| g.name.shown) {
-            self.ended
-                .retain(|e| !(e.is_reaped() && e.name.parent == own));
+            let over = |e: &Ended| e.is_reaped() && !e.name.is_orphan && e.name.parent == own;
+            self.ended.retain(|e| !over(e));
         }
+    }
+
+    /// Does a process that has ended in a former leader still follow in this replica, before a fork whose child is to be
+    /// left to this group's?
+    fn has_orphan_to_come(&self, id: GroupId, replica: usize) -> bool {
+        let is_to_fork = |g: &Group| {
+            let known = |fork: &u64| g.names.contains_key(fork) || g.stillborn.contains(fork);
+            let is_made = |fork: u64| g.births[replica].has(fork);
+            let mut made = g.births.iter().flat_map(|b| b.all());
+            made.any(|fork| !is_made(fork) && !known(&fork))
+        };
+        let mut all = self.groups.values();
+        all.any(|g| {
+            g.leader_gone.is_some()
+                && g.members[replica].pid.is_some()
+                && is_to_fork(g)
+                && self.reaper(g.name.parent) == Some(id)
+        })
     }
 
     /// The child that has ended and that the agent asks for.
@@ -337,15 +468,19 @@ impl Monitor {
         let words = m.words::<3>(at)?;
         let asked = words[2];
         if asked & reap::DISCARDS != 0 {
-            self.ended.retain(|e| e.name.parent != own);
+            self.ended
+                .retain(|e| e.name.parent != own || e.name.is_clone);
         }
         let of_group = match (words[0], words[1]) {
             (OF_GROUP, 0) => self.shown_group(group_of(pid)),
             (OF_GROUP, group) => group as Pid,
             _ => 0,
         };
+        let is_kind =
+            |is_clone: bool| asked & reap::ALL != 0 || is_clone == (asked & reap::CLONES != 0);
         let wanted = |name: &Name, group: Pid| {
             name.parent == own
+                && is_kind(name.is_clone)
                 && match words[0] {
                     OF_PROCESS => name.shown as u64 == words[1],
                     // (In which one it is may not be known.)
@@ -389,8 +524,10 @@ impl Monitor {
             m.set_word(at.wrapping_add(offset_of!(Reap, status) as u64), status)?;
             return Ok(i64::from(child));
         }
+        // (Who is an orphan may be yet to be born: the process that makes it still follows.)
         let is_there = |g: &Group| {
-            g.leader_gone.is_none() && (g.living().next().is_some() || !g.early.is_empty())
+            let has_come = g.living().next().is_some() || !g.early.is_empty();
+            g.leader_gone.is_none() && (has_come || g.name.is_orphan)
         };
         let mut living = children.iter().filter_map(|id| self.groups.get(id));
         let lives = living.any(is_there)
@@ -398,10 +535,14 @@ impl Monitor {
                 // A child that has not said who it is, or a vfork's, whose parent goes on before its
                 // exec is told. (Not one that has come to its end, of which it has been told; and its own: a
                 // follower may still have such a one.)
-                let is_own = p.parent == Some((id, replica));
+                let parent = p.parent.filter(|(_, r)| *r == replica);
+                let parent = parent.and_then(|(of, _)| self.parent_of(of));
+                let is_own = parent.is_some_and(|(of, _)| of == id);
                 let runs = self.threads.get(pid).is_some_and(|t| !t.ends);
-                (p.group.is_none() || p.guest.is_some() && runs) && is_own
-            });
+                let comes = p.group.is_none() || p.guest.is_some() && runs;
+                comes && is_own && is_kind(is_clone(*pid))
+            })
+            || is_kind(false) && self.has_orphan_to_come(id, replica);
         Ok(if lives { 0 } else { -i64::from(libc::ECHILD) })
     }
 }
@@ -418,16 +559,18 @@ fn is_there(pid: Pid) -> bool {
     !matches!(state(pid), None | Some('X'))
 }
 
+/// Is another signal than SIGCHLD sent at its end, or none?
+pub(crate) fn is_clone(pid: Pid) -> bool {
+    geryon_tracee::exit_signal(pid).is_some_and(|s| s != libc::SIGCHLD)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn ended(end: End) -> Ended {
         Ended {
-            name: Name {
-                shown: 7,
-                parent: 3,
-            },
+            name: Name::child_of(3, 7),
             end,
             group: 0,
             told: false,

@@ -23,6 +23,7 @@ impl Monitor {
             signal => End::Killed(signal),
         };
         self.guest_ends(pid, end);
+        self.note_reaped(pid);
         if self.leaves_a_body(tid, pid)? {
             return Ok(());
         }

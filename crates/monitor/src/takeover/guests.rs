@@ -5,6 +5,7 @@
 //! the end of the log: its parent stands in the kernel until it is gone. So it is the child that prepares
 //! the process to lead, but for what only its parent can do (`geryon_abi::layout::owes`).
 
+use super::children::is_clone;
 use super::holder::{is_naked, owes_nothing};
 use crate::block_field;
 use crate::state::{End, GroupId, Monitor, Name};
@@ -83,7 +84,7 @@ impl Monitor {
                 // (The successor may still be at the child before this one.)
                 let same = last.filter(|(shown, _)| self.guest_id(pid, slot) == Some(*shown));
                 if let Some((shown, end)) = same.filter(|_| !told) {
-                    over.push((Name { shown, parent }, end));
+                    over.push((Name::child_of(parent, shown), end));
                 }
             }
         }
@@ -144,10 +145,8 @@ impl Monitor {
             }
         } else if end != End::Killed(libc::SIGKILL) || p.doomed {
             p.told = true;
-            let name = Name {
-                shown: p.shown_as(pid),
-                parent: g.name.shown,
-            };
+            let mut name = Name::child_of(g.name.shown, p.shown_as(pid));
+            name.is_clone = is_clone(pid);
             let before = g.guest_told.insert(slot, (replica, name.shown));
             // The former leader's has ended before that one was lost: the program's child is the same.
             let is_news = before.is_none_or(|(by, shown)| by == replica || shown != name.shown);
