@@ -318,6 +318,20 @@ fn a_copy_of_a_leader_knows_its_children() {
     assert_eq!(lost, BOTH.len(), "runs that said {words:?}");
 }
 
+/// A leader is lost when a signal has ended a vfork's child of its: the program's process goes on. (It counted as one that
+/// ends, and so was not missed. And where the child kills itself and its leader has taken over, that one was taken for lost.)
+#[test]
+fn who_has_lost_a_vforks_child_to_a_signal_is_missed() {
+    let guest = guest::built("vfork_killed");
+    let guest = guest.to_string_lossy();
+    for how in ["SIGTERM", "SIGKILL", "crash"] {
+        let confirmed = [25, 32, 43].map(|nth| vec![format!("rendezvous-confirmed:{nth}:0")]);
+        let noted = [25, 43, 55].map(|nth| vec![format!("call-noted:{nth}:0")]);
+        let places = confirmed.into_iter().chain(noted);
+        all_right(&[&*guest, how], places);
+    }
+}
+
 /// The guest is right in both orders, whichever of these places go wrong together, and leaders are lost.
 fn all_right(argv: &[&str], places: impl Iterator<Item = Vec<String>> + Clone) {
     all_right_with(argv, fail_at(places));

@@ -172,6 +172,7 @@ impl Monitor {
                 process.doomed |= whom.is_process(*p);
             }
         }
+        self.announce_guests_kill(target);
     }
 
     /// Translate a process id; see `geryon_abi::layout::who`.
