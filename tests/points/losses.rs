@@ -363,6 +363,25 @@ fn a_directory_that_may_not_be_entered_is_kept() {
     );
 }
 
+/// A copy finds in a mapped file what its source has found there: the leader waits for it before it writes to that. (The
+/// copy was asked when it was complete, and was outvoted in 26 of 88 runs.)
+#[test]
+fn a_copy_has_looked_before_a_mapped_file_is_written() {
+    let guest = guest::built("file_mapped_written");
+    let argv = [&*guest.to_string_lossy()];
+    let nth = (14..=194).step_by(12);
+    let places = nth.map(|nth| vec![format!("acknowledged:{nth}:1")]);
+    let astray = right_in(
+        &BOTH,
+        &argv,
+        fail_at(places.clone()),
+        "the same call with other",
+    );
+    assert_eq!(astray, 0, "copies were outvoted");
+    let again = right_in(&BOTH, &argv, fail_at(places), "3 replicas again");
+    assert!(again > 0, "nobody was made anew");
+}
+
 /// The order changes while a lost replica is made anew: some of its processes are there already, and were copied with
 /// clocks. (They stayed, and their leaders went over: 8 of 12 runs.)
 #[test]
