@@ -370,6 +370,87 @@ fn a_copy_of_a_leader_knows_its_children() {
     assert_eq!(lost, BOTH.len(), "runs that said {words:?}");
 }
 
+/// A leader is lost when a signal has ended a vfork's child of its: the program's process goes on. (It counted as one that
+/// ends, and so was not missed. And where the child kills itself and its leader has taken over, that one was taken for lost.)
+#[test]
+fn who_has_lost_a_vforks_child_to_a_signal_is_missed() {
+    let guest = guest::built("vfork_killed");
+    let guest = guest.to_string_lossy();
+    for how in ["SIGTERM", "SIGKILL", "crash"] {
+        let confirmed = [25, 32, 43].map(|nth| vec![format!("rendezvous-confirmed:{nth}:0")]);
+        let noted = [25, 43, 55].map(|nth| vec![format!("call-noted:{nth}:0")]);
+        let places = confirmed.into_iter().chain(noted);
+        all_right(&[&*guest, how], places);
+    }
+}
+
+/// A leader is lost when its vfork's child has published that it is about to signal itself, and one follower alone has come
+/// there: the other one is to come there, too, before the successor makes that call. (Its child was not there to be
+/// ended with the successor's, or was ended before it had stored what its parent goes on with: 19 of 40 runs.)
+#[test]
+fn what_not_all_had_confirmed_they_confirm_to_the_successor() {
+    let guest = guest::built("vfork_killed");
+    let nth = (12..=30).step_by(2);
+    let places = nth.flat_map(|nth| {
+        let late = [1, 2].map(|replica| format!("record-delayed:1:{replica}"));
+        late.map(|late| vec![format!("rendezvous-published:{nth}:0"), late])
+    });
+    all_right(&[&*guest.to_string_lossy(), "SIGTERM"], places);
+}
+
+/// Who takes over stands in its predecessor's directory already, which it may not enter any more, for it has given up its
+/// privileges since. (It was said to differ from the log: 8 of 10 runs.)
+#[test]
+fn a_directory_that_may_not_be_entered_is_kept() {
+    let guest = guest::built("priv_fork");
+    let argv = [&*guest.to_string_lossy(), "empty-root"];
+    let native = one(&argv, None).expect("it starts");
+    if String::from_utf8_lossy(&native.stdout).contains("SKIP") {
+        return;
+    }
+    let nth = [22, 27, 31, 35, 41].into_iter();
+    all_right(
+        &argv,
+        nth.map(|nth| vec![format!("rendezvous-published:{nth}:0")]),
+    );
+}
+
+/// A copy finds in a mapped file what its source has found there: the leader waits for it before it writes to that. (The
+/// copy was asked when it was complete, and was outvoted in 26 of 88 runs.)
+#[test]
+fn a_copy_has_looked_before_a_mapped_file_is_written() {
+    let guest = guest::built("file_mapped_written");
+    let argv = [&*guest.to_string_lossy()];
+    let nth = (14..=194).step_by(12);
+    let places = nth.map(|nth| vec![format!("acknowledged:{nth}:1")]);
+    let astray = right_in(
+        &BOTH,
+        &argv,
+        fail_at(places.clone()),
+        "the same call with other",
+    );
+    assert_eq!(astray, 0, "copies were outvoted");
+    let again = right_in(&BOTH, &argv, fail_at(places), "3 replicas again");
+    assert!(again > 0, "nobody was made anew");
+}
+
+/// The order changes while a lost replica is made anew: some of its processes are there already, and were copied with
+/// clocks. (They stayed, and their leaders went over: 8 of 12 runs.)
+#[test]
+fn who_is_half_made_is_not_left_in_the_order_of_before() {
+    let guest = guest::built("dlopen_built");
+    let moments = [73, 76, 79, 82, 85].into_iter();
+    let places = moments.map(|nth| {
+        vec![
+            "memory-unlogged:12:0".into(),
+            format!("order-changes:{nth}"),
+        ]
+    });
+    let argv = [&*guest.to_string_lossy()];
+    let changed = right_of("2", &["clocks"], &argv, fail_at(places), "in serial order");
+    assert!(changed > 0, "the order did not change");
+}
+
 /// The guest is right in both orders, whichever of these places go wrong together, and leaders are lost.
 fn all_right(argv: &[&str], places: impl Iterator<Item = Vec<String>> + Clone) {
     all_right_with(argv, fail_at(places));

@@ -30,7 +30,7 @@ mod whose;
 pub mod writing;
 
 pub use execute::{check_asked, closes, execute, made, number_of, take_off};
-pub use rendezvous::{BEGIN_WORDS, begin, rendezvous};
+pub use rendezvous::{BEGIN_WORDS, begin, led_behind, rendezvous};
 
 /// Bits of a completion record's detail.
 pub mod after {
@@ -83,6 +83,9 @@ pub fn output(frame: &mut Frame, row: &Row) {
         }
     }
     let args = frame.args();
+    if !executes {
+        led_behind(row.nr, &args);
+    }
     if !executes && private().replicas > 1 && !is_still_agreed(b, row, &args) {
         // Confirmed long ago: this replica has followed until now.
         broken();

@@ -14,7 +14,7 @@ const NR_DUP3: u64 = 292;
 const NR_UMASK: u64 = 95;
 const CLOSE_ON_EXEC: u64 = 1 << 32;
 /// Words before the list of descriptors.
-const FIRST: usize = 3;
+const FIRST: usize = 4;
 const O_CLOEXEC: u64 = 0o2_000_000;
 const EPERM: i64 = -1;
 
@@ -87,8 +87,8 @@ fn fetch_all() {
     let mut passage = Passage::open().unwrap_or_else(|e| lost(e));
     let mut first = 0;
     loop {
-        // The first word is the highest descriptor, the second its umask, the third says whether its root is
-        // another one.
+        // The first word is the highest descriptor, the second its umask, the others say whether its root and its
+        // working directory are other ones.
         let n = rpc(
             number::DESCRIPTORS,
             list.as_mut_ptr() as u64,
@@ -109,7 +109,7 @@ fn fetch_all() {
                 rpc(number::FAILED, failed::ROOT, error as u64, 0);
                 lost(error);
             }
-            enter_directory(&passage);
+            enter_directory(&passage, list[3] != 0);
             // One more than where a descriptor comes before it has its number.
             passage.beyond(list[0] + 1).unwrap_or_else(|e| lost(e));
             FIRST
@@ -144,13 +144,15 @@ fn enter_root(passage: &Passage, whose: u64) -> Result<(), i64> {
     if done < 0 { Err(done) } else { Ok(()) }
 }
 
-/// The former leader's working directory, also one that was removed.
-fn enter_directory(passage: &Passage) {
+/// The former leader's working directory, also one that was removed. `differs`: it is not this one's already, who may have
+/// been forked there by a process that had more privileges when it came there.
+fn enter_directory(passage: &Passage, differs: bool) {
     let directory = u64::from(enclosed::DIRECTORY);
     let got = passage.fetch(directory, enclosed::FORMERS);
     let fd = got.unwrap_or_else(|e| lost(e));
     let entered = real(NR_FCHDIR, [fd, 0, 0, 0, 0, 0]);
-    if entered < 0 {
+    if entered < 0 && differs {
+        rpc(number::FAILED, failed::DIRECTORY, entered as u64, 0);
         lost(entered);
     }
     real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);

@@ -82,6 +82,7 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
     if executes {
         call::take_off(block(), row.nr, CONFIRMED);
     }
+    crate::log::delay();
     announce(wait::KERNEL, row.nr as u64, 0);
     let own = crate::thread::start_in(&child, slot, keep, true);
     announce_end();
@@ -385,6 +386,9 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
         crate::log::take(b, 1);
         remember(b, next);
         return finish_for_good(b, frame, row, next);
+    }
+    if !executes {
+        call::led_behind(row.nr, &frame.args());
     }
     await_file_maps();
     crate::shared::leaves(false);

@@ -137,6 +137,14 @@ impl AddressSpace {
         self.those(WRITABLE | SHARED)
     }
 
+    /// Start and length of all mappings that show what is written to a file, by whatever way.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn shared_any(&self) -> Result<Vec<(u64, u64)>> {
+        self.those(SHARED)
+    }
+
     /// The mappings that may show what another process has written, or it what this one has: those that are
     /// writable, and all of anonymous memory.
     ///

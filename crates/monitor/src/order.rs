@@ -69,6 +69,10 @@ impl Monitor {
         self.end_all_replays();
         let leaders: Vec<usize> = self.groups.values().map(|g| g.leader).collect();
         let mut lacking: Vec<usize> = self.wanted.drain(..).map(|w| w.replica).collect();
+        for replica in &lacking {
+            // Some of its processes may have been made, which are in the order of before.
+            self.drop_replica(*replica);
+        }
         for replica in (0..self.replicas.len()).filter(|r| !leaders.contains(r)) {
             if !self.is_dropped(replica) {
                 self.drop_replica(replica);

@@ -333,7 +333,10 @@ impl Monitor {
             Disposition::Stops => tracee.resume(signal)?,
             Disposition::Ends => {
                 self.leave_out_at_signal(pid);
-                self.expect_end(group);
+                // (With a vfork's child the program's process, in whose memory it is, does not end.)
+                if !self.is_guest(pid) {
+                    self.expect_end(group);
+                }
                 tracee.resume(signal)?;
             }
             // Nobody has to repeat it.

@@ -79,6 +79,8 @@ pub mod failed {
     pub const COMMON: u64 = 2;
     /// A process that takes over has another root than its lost leader, which it cannot enter.
     pub const ROOT: u64 = 4;
+    /// The same of its working directory.
+    pub const DIRECTORY: u64 = 5;
     /// The ids of all threads are changed by a signal to each, as glibc does it, where that is not repeated.
     pub const IDS_OF_THREADS: u64 = 3;
 }

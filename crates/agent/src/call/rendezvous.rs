@@ -8,6 +8,7 @@ use crate::raise;
 use crate::serial;
 use crate::state::{block, block_anew, leads, private};
 use crate::stop::broken;
+use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::repeat;
 use geryon_abi::record::{kind, word};
@@ -110,11 +111,25 @@ fn lead(frame: &mut Frame, nr: u16, digest: u64, args: [u64; 6]) {
     point!(RendezvousUnpublished);
     publish(b);
     point!(RendezvousPublished);
+    await_others(nr, &args);
+    point!(RendezvousConfirmed);
+}
+
+/// Leader: until those have confirmed what this thread has logged whose confirmation the call needs.
+fn await_others(nr: u16, args: &[u64; 6]) {
+    let mut b = block();
     if whose::waits(b) {
         b.repeatable = repeat::CALL;
         point!(SignalInRendezvous);
-        whose::wait(b, nr, &args);
+        whose::wait(b, nr, args);
         b.repeatable = repeat::NOTHING;
     }
-    point!(RendezvousConfirmed);
+}
+
+/// New leader, which is to make a call that it has confirmed as a follower: its predecessor may have been lost before all
+/// the others had. (If that one has made the call they had.)
+pub fn led_behind(nr: u16, args: &[u64; 6]) {
+    if block().given.load(Ordering::Acquire) == 0 {
+        await_others(nr, args);
+    }
 }

@@ -389,6 +389,14 @@ fn read32(memory: &RemoteMemory, at: u64) -> Result<u32> {
     Ok(u32::from_le_bytes(word))
 }
 
+/// Does the process map files of which it finds what is written to them, by a call perhaps?
+pub(super) fn shows_files(pid: Pid) -> Result<bool> {
+    Ok(AddressSpace::open(pid)?
+        .shared_any()?
+        .iter()
+        .any(|(start, len)| !touches_reserved(*start, *len)))
+}
+
 /// Has the process memory that a fork would share with the copy, besides the log?
 pub(super) fn shares_memory(pid: Pid) -> Result<bool> {
     Ok(AddressSpace::open(pid)?

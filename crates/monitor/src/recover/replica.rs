@@ -1,7 +1,7 @@
 //! One process of the missing replica: whom to copy, and when.
 
 use super::Attempt;
-use super::copy::shares_memory;
+use super::copy::{shares_memory, shows_files};
 use super::credentials;
 use super::proven::NOT_PAST;
 use crate::state::{Group, GroupId, Monitor, Process};
@@ -92,7 +92,10 @@ impl Monitor {
             Ok(made) => made,
             Err(attempt) => return Ok(attempt),
         };
-        self.enrol(id, &made);
+        let is_member = |g: &Group| g.members[replica].pid == Some(made.pid);
+        if !self.groups.get(&id).is_some_and(is_member) {
+            self.enrol(id, &made);
+        }
         self.begin(&made);
         Ok(Attempt::Done(source))
     }
@@ -142,6 +145,14 @@ impl Monitor {
             Err(why) => return Ok(Err(Attempt::Later(why.into()))),
         };
         let forked = self.fork_halted(id, seat, (source, pid), &halted);
+        if let Ok(Ok(forked)) = &forked
+            && !seat.sleeps
+            && shows_files(pid).unwrap_or(true)
+        {
+            // The leader writes to a file when all have come to the write: the copy has to be asked before its source goes
+            // on, or it finds there what is written later.
+            self.enrol_forked(forked);
+        }
         // What is done from here on the source need not wait for.
         self.release(&halted);
         let forked = match forked? {

@@ -228,6 +228,9 @@ impl Monitor {
                 );
             }
             failed::ROOT => "cannot take over: it cannot enter the root of its lost leader",
+            failed::DIRECTORY => {
+                "cannot take over: it cannot enter the working directory of its lost leader"
+            }
             failed::MAP => "is killed right after its fork: it cannot map its log",
             _ => {
                 "cannot take over: its lost leader shared descriptors or directory with another process \

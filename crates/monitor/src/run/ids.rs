@@ -78,7 +78,7 @@ impl Monitor {
     }
 
     /// Write the former leader's descriptors into an array: the highest, its umask, whether its root is
-    /// another one (1), then one word each.
+    /// another one (1), the same of its working directory, then one word each.
     /// The number of words written, from index `first` on.
     pub(super) fn descriptors(&mut self, pid: Pid, to: u64, first: u64, room: u64) -> Result<i64> {
         let Some(former) = self.former(pid) else {
@@ -92,7 +92,14 @@ impl Monitor {
             .unwrap_or(0o22);
         let fds = descriptors_of(former);
         let highest = fds.last().map_or(0, |w| w & 0xffff_ffff);
-        let mut words = vec![highest, umask, u64::from(root_of(former) != root_of(pid))];
+        // (What cannot be looked at counts as another one.)
+        let is_there = identity(former, "cwd").is_some_and(|d| identity(pid, "cwd") == Some(d));
+        let mut words = vec![
+            highest,
+            umask,
+            u64::from(identity(former, "root") != identity(pid, "root")),
+            u64::from(!is_there),
+        ];
         words.extend(fds);
         let rest = words.into_iter().skip(first as usize).take(room as usize);
         let m = self.memory(pid)?;
@@ -172,6 +179,7 @@ impl Monitor {
                 process.doomed |= whom.is_process(*p);
             }
         }
+        self.announce_guests_kill(target);
     }
 
     /// Translate a process id; see `geryon_abi::layout::who`.
@@ -234,10 +242,10 @@ fn directory_of(pid: Pid, which: &str) -> std::io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Which directory its root is.
-fn root_of(pid: Pid) -> Option<(u64, u64)> {
-    let root = std::fs::metadata(format!("/proc/{pid}/root")).ok()?;
-    Some((root.dev(), root.ino()))
+/// Which directory its root, or its working directory, is.
+fn identity(pid: Pid, which: &str) -> Option<(u64, u64)> {
+    let directory = std::fs::metadata(format!("/proc/{pid}/{which}")).ok()?;
+    Some((directory.dev(), directory.ino()))
 }
 
 /// Instance, descriptor, events and data, where the descriptor is one of signals or of a process.

@@ -8,7 +8,7 @@
 use super::children::is_clone;
 use super::holder::{is_naked, owes_nothing};
 use crate::block_field;
-use crate::state::{End, GroupId, Monitor, Name};
+use crate::state::{End, GroupId, Monitor, Name, Process};
 use anyhow::Result;
 use geryon_abi::layout::block_address;
 use geryon_tracee::{Pid, RemoteMemory, await_report, poll_for};
@@ -112,6 +112,21 @@ impl Monitor {
         }
     }
 
+    /// The program kills the process that it calls `shown`, by force. In a leader that has taken over a vfork's child is not
+    /// known to the kernel by that name.
+    pub(crate) fn announce_guests_kill(&mut self, shown: u64) {
+        let led = |p: &Process| p.group.is_some_and(|id| self.leads(id, p.replica));
+        let all = self.processes.iter().filter(|(_, p)| led(p));
+        let guests: Vec<(Pid, u64)> = all.filter_map(|(pid, p)| Some((*pid, p.guest?))).collect();
+        for (pid, slot) in guests {
+            if self.guest_id(pid, slot) == Some(shown as u32 as Pid)
+                && let Some(p) = self.processes.get_mut(&pid)
+            {
+                p.doomed = true;
+            }
+        }
+    }
+
     /// A vfork's child is about to leave its parent's memory, with another program: what the program calls
     /// it.
     pub(crate) fn guest_leaves(&mut self, pid: Pid, shown: Pid) {
@@ -158,6 +173,11 @@ impl Monitor {
                 self.end_guests(id, replica, slot);
             }
         }
+    }
+
+    /// Is it a vfork's child, which ends without the program's process in whose memory it is?
+    pub(crate) fn is_guest(&self, pid: Pid) -> bool {
+        self.processes.get(&pid).is_some_and(|p| p.guest.is_some())
     }
 
     /// What the program calls the vfork's child that runs on this slot, as long as it does.

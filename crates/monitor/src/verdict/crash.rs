@@ -324,7 +324,8 @@ impl Monitor {
             let crash = g.crashes.iter().find(|c| c.replica == g.leader)?;
             Some((g.leader_pid()?, crash.tid))
         });
-        if let Some((pid, tid)) = leading {
+        let guest = leading.filter(|(_, tid)| self.is_guest(*tid));
+        if let Some((pid, tid)) = leading.filter(|_| guest.is_none()) {
             self.compare_at_crash(pid, tid);
             if self.outcome.is_some() {
                 return Ok(());
@@ -333,6 +334,13 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return Ok(());
         };
+        if let Some((_, tid)) = guest
+            && let Some(c) = g.crashes.iter().find(|c| c.tid == tid).cloned()
+        {
+            // The program's process goes on without its vfork's child. (At its end those of the others are ended.)
+            g.crashes.retain(|other| other.slot != c.slot);
+            return Ok(Stopped(tid).resume(c.signal)?);
+        }
         g.ending = true;
         for (_, f) in g.followers() {
             kill(f, libc::SIGKILL);
