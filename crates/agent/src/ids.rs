@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod content;
+pub mod descriptor;
 mod list;
 pub mod path;
 

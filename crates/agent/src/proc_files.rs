@@ -7,6 +7,7 @@
 //! thread is called only the leader is asked. The rest is done by the monitor.
 
 use crate::gate::{guarded, real, rpc};
+use crate::ids::descriptor::{is_of_proc, link_of};
 use crate::ids::path::{Text, number as id_in};
 use crate::ids::{mine, shown_as, slot_of};
 use crate::state::{Here, block, block_at, leads, private};
@@ -22,13 +23,10 @@ const NR_WRITE: u64 = 1;
 const NR_CLOSE: u64 = 3;
 const NR_LSEEK: u64 = 8;
 const NR_FCNTL: u64 = 72;
-const NR_READLINK: u64 = 89;
-const NR_FSTATFS: u64 = 138;
 const NR_GETDENTS64: u64 = 217;
 const NR_OPENAT: u64 = 257;
 const NR_DUP3: u64 = 292;
 const AT_FDCWD: u64 = -100i64 as u64;
-const PROC_MAGIC: u64 = 0x9fa0;
 const PROC: &[u8] = b"/proc/";
 const TASK: &[u8] = b"task/";
 
@@ -93,11 +91,6 @@ fn target_of(row: &Row, args: &[u64; 6]) -> Option<Target> {
         id: shown_as(id),
         offset: place_of(row.nr, args),
     })
-}
-
-pub(crate) fn is_of_proc(fd: u64) -> bool {
-    let mut about = [0u64; 15];
-    real(NR_FSTATFS, [fd, about.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0 && about[0] == PROC_MAGIC
 }
 
 /// Bytes of a path below /proc that is looked at.
@@ -187,21 +180,6 @@ pub fn reopen_one(fd: u64) -> Option<()> {
     own(NR_DUP3, [new as u64, fd, closes]);
     own(NR_CLOSE, [new as u64, 0, 0]);
     Some(())
-}
-
-/// What a descriptor is open on: the length of its name.
-pub(crate) fn link_of(fd: u64, link: &mut [u8]) -> Option<usize> {
-    let mut name = [0; 32];
-    let mut text = Text {
-        to: &mut name,
-        len: 0,
-    };
-    text.put(b"/proc/self/fd/")?;
-    text.put_number(fd as u32)?;
-    text.put(&[0])?;
-    let (at, room) = (link.as_mut_ptr() as u64, link.len() as u64);
-    let len = real(NR_READLINK, [name.as_ptr() as u64, at, room, 0, 0, 0]);
-    Some(len.max(0) as usize)
 }
 
 /// The process or thread, and the file, that a path names: /proc/ID/FILE or /proc/ID/task/ID/FILE.

@@ -6,7 +6,7 @@ mod job;
 mod process;
 mod running;
 
-pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported};
+pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported, made_as_clone};
 pub use process::{End, Process, Thread};
 pub use running::{Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
 

@@ -35,7 +35,6 @@ mod undo;
 mod untold;
 
 pub use children::Ended;
-pub(crate) use children::is_clone;
 
 use crate::journal::Event;
 use crate::state::{GroupId, Monitor, Process};

@@ -2,9 +2,10 @@
 //! the program does, where another replica leads than at first. Who reads such a file from somewhere reads on there in
 //! the text that the program would have been given.
 
+use super::descriptor::{is_of_proc, link_of};
 use super::path::{Text, number as id_in};
 use crate::gate::{guarded, real};
-use crate::proc_files::{is_of_proc, link_of};
+
 use crate::undo::offset_of;
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,8 +1,8 @@
 //! Lists of processes and threads (/proc, and task below it), with the ids that the program knows.
 
+use super::descriptor::{is_of_proc, link_of};
 use super::path::{Text, number as id_in};
 use crate::gate::{guarded, real};
-use crate::proc_files::{is_of_proc, link_of};
 
 const LSEEK: u64 = 8;
 const SET: u64 = 0;

@@ -268,7 +268,7 @@ impl Monitor {
         {
             g.name = Name::child_of(parent, pid);
             g.name.is_orphan = is_orphan;
-            g.name.is_clone = !is_orphan && crate::takeover::is_clone(pid);
+            g.name.is_clone = !is_orphan && crate::state::made_as_clone(pid);
             if parent != maker {
                 g.segment.header().taken_over.store(1, Ordering::SeqCst);
             }

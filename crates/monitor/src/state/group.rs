@@ -69,6 +69,11 @@ pub struct Group {
     pub reports: Vec<Reported>,
 }
 
+/// Is another signal than SIGCHLD sent at the process's end, or none?
+pub fn made_as_clone(pid: Pid) -> bool {
+    geryon_tracee::exit_signal(pid).is_some_and(|s| s != libc::SIGCHLD)
+}
+
 /// Process ids as the program knows them; 0 where it knows none. They outlive takeovers and execs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Name {

@@ -2,7 +2,7 @@
 //! than the program does. Who has ended, and whom that is told, is known here.
 
 use crate::private_field;
-use crate::state::{End, Group, GroupId, Monitor, Name};
+use crate::state::{End, Group, GroupId, Monitor, Name, made_as_clone};
 use crate::whom::group_of;
 use anyhow::Result;
 use geryon_abi::layout::{Reap, reap};
@@ -540,7 +540,7 @@ impl Monitor {
                 let is_own = parent.is_some_and(|(of, _)| of == id);
                 let runs = self.threads.get(pid).is_some_and(|t| !t.ends);
                 let comes = p.group.is_none() || p.guest.is_some() && runs;
-                comes && is_own && is_kind(is_clone(*pid))
+                comes && is_own && is_kind(made_as_clone(*pid))
             })
             || is_kind(false) && self.has_orphan_to_come(id, replica);
         Ok(if lives { 0 } else { -i64::from(libc::ECHILD) })
@@ -557,11 +557,6 @@ fn look_again(g: &Group) {
 /// Has nobody waited for it? (It is a zombie, or about to be one.)
 fn is_there(pid: Pid) -> bool {
     !matches!(state(pid), None | Some('X'))
-}
-
-/// Is another signal than SIGCHLD sent at its end, or none?
-pub(crate) fn is_clone(pid: Pid) -> bool {
-    geryon_tracee::exit_signal(pid).is_some_and(|s| s != libc::SIGCHLD)
 }
 
 #[cfg(test)]

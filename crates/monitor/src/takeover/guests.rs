@@ -5,10 +5,9 @@
 //! the end of the log: its parent stands in the kernel until it is gone. So it is the child that prepares
 //! the process to lead, but for what only its parent can do (`geryon_abi::layout::owes`).
 
-use super::children::is_clone;
 use super::holder::{is_naked, owes_nothing};
 use crate::block_field;
-use crate::state::{End, GroupId, Monitor, Name, Process};
+use crate::state::{End, GroupId, Monitor, Name, Process, made_as_clone};
 use anyhow::Result;
 use geryon_abi::layout::block_address;
 use geryon_tracee::{Pid, RemoteMemory, await_report, poll_for};
@@ -161,7 +160,7 @@ impl Monitor {
         } else if end != End::Killed(libc::SIGKILL) || p.doomed {
             p.told = true;
             let mut name = Name::child_of(g.name.shown, p.shown_as(pid));
-            name.is_clone = is_clone(pid);
+            name.is_clone = made_as_clone(pid);
             let before = g.guest_told.insert(slot, (replica, name.shown));
             // The former leader's has ended before that one was lost: the program's child is the same.
             let is_news = before.is_none_or(|(by, shown)| by == replica || shown != name.shown);

@@ -1,0 +1,29 @@
+//! What a descriptor is open on.
+
+use super::path::Text;
+use crate::gate::real;
+
+const NR_READLINK: u64 = 89;
+const NR_FSTATFS: u64 = 138;
+const PROC_MAGIC: u64 = 0x9fa0;
+
+/// Is it a file below /proc?
+pub fn is_of_proc(fd: u64) -> bool {
+    let mut about = [0u64; 15];
+    real(NR_FSTATFS, [fd, about.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0 && about[0] == PROC_MAGIC
+}
+
+/// What a descriptor is open on: the length of its name.
+pub fn link_of(fd: u64, link: &mut [u8]) -> Option<usize> {
+    let mut name = [0; 32];
+    let mut text = Text {
+        to: &mut name,
+        len: 0,
+    };
+    text.put(b"/proc/self/fd/")?;
+    text.put_number(fd as u32)?;
+    text.put(&[0])?;
+    let (at, room) = (link.as_mut_ptr() as u64, link.len() as u64);
+    let len = real(NR_READLINK, [name.as_ptr() as u64, at, room, 0, 0, 0]);
+    Some(len.max(0) as usize)
+}
