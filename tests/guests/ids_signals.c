@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: signals that are sent to a process, a thread, a child by id, by process descriptor, by a timer,
 // and by whoever owns a descriptor; and whose id they show.
 #include "guest.h"

@@ -33,6 +33,7 @@ mod mask;
 pub mod memory;
 mod nowhere;
 mod orphan;
+mod owner;
 pub mod passage;
 pub mod proc_files;
 pub mod process;

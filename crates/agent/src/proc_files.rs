@@ -135,6 +135,7 @@ pub fn reopen() {
                 None => break,
             };
             if let Some(fd) = fd.map(u64::from).filter(|fd| *fd != dir as u64) {
+                crate::owner::is_followed(fd);
                 reopen_one(fd);
             }
             rest = &rest[len..];
