@@ -2,6 +2,7 @@
 // not in code: it writes to /proc/self/mem at an offset that is an address
 // not in data: likewise
 // deterministic
+// loses
 // Proves: files below /proc/self, /proc/PID, /proc/thread-self that change the process when they are written:
 // names of threads, memory, attributes. Only the leader's process was changed, and what each replica then
 // looked up in its own differed.

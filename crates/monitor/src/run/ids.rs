@@ -8,7 +8,7 @@ use geryon_abi::layout::{enclosed, letter, who};
 use geryon_abi::proc_file::NAMES;
 use geryon_tracee::{Pid, descriptor_of};
 use std::fs::File;
-use std::io::Error;
+use std::io::{Error, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -152,8 +152,12 @@ impl Monitor {
             .write(true)
             .open(format!("/proc/{id}/{name}"));
         // Whoever was to get it may be gone here.
-        if let Ok(file) = file {
-            let _ = file.write_all_at(&bytes, offset);
+        if let Ok(mut file) = file {
+            let done = file.write_all_at(&bytes, offset);
+            if done.is_err_and(|e| e.kind() == ErrorKind::NotSeekable) {
+                // (timerslack_ns knows no places.)
+                let _ = file.write_all(&bytes);
+            }
         }
         Ok(())
     }
