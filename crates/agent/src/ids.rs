@@ -98,11 +98,18 @@ pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
     }
 }
 
+/// New leader, for a call that its predecessor has made: is what that has waited for told the program? It may have been lost before
+/// it asked.
+pub fn is_the_programs(row: &Row, args: &[u64; 6], result: i64) -> bool {
+    !waits_for_signal(row, result)
+        || rpc(number::WAITED_FOR, args[1], result as u64, waited::GIVEN) != waited::NONE
+}
+
 #[cold]
 fn rewrite(row: &Row, args: &[u64; 6], result: i64) -> i64 {
     if row.nr == RT_SIGTIMEDWAIT {
         const EINTR: i64 = -4;
-        match rpc(number::WAITED_FOR, args[1], result as u64, 0) {
+        match rpc(number::WAITED_FOR, args[1], result as u64, waited::MADE) {
             waited::NONE => {
                 block().flight_result = [EINTR as u64; 2];
                 return EINTR;

@@ -105,8 +105,8 @@ pub const LETS_IN: u64 = BASE + 39;
 pub const UNMADE: u64 = BASE + 40;
 /// The leader's thread is about to have another program: (`Block::at_parents_end`).
 pub const AT_PARENTS_END: u64 = BASE + 41;
-/// A leader's thread has waited for a signal, and has it: (address of its siginfo or 0, the signal). What it is to show is there
-/// afterwards; answers one of [`super::waited`].
+/// A leader's thread has waited for a signal, and has it: (address of its siginfo or 0, the signal, who has made the call). What
+/// it is to show is there afterwards; answers one of [`super::waited`], where who has made it stands, too.
 pub const WAITED_FOR: u64 = BASE + 42;
 /// The leader's process (or, in a vfork's child, that) wants the children that its descendants leave: (1; 0: no more). The
 /// monitor says from then on who of its children has ended.

@@ -7,7 +7,7 @@ use crate::maps::AddressSpace;
 use crate::setup::filters::Filters;
 use crate::state::Monitor;
 use anyhow::{Result, bail};
-use geryon_abi::layout::{MAX_THREADS, rpc};
+use geryon_abi::layout::{MAX_THREADS, rpc, waited};
 use geryon_tracee::{Pid, Regs, Stopped};
 
 /// The page with three calls of old programs, which the kernel emulates.
@@ -121,7 +121,10 @@ impl Monitor {
                 }
                 0
             }
-            rpc::WAITED_FOR => self.show_waited_for(tid, pid, regs.rdi, regs.rsi as i32)?,
+            rpc::WAITED_FOR => {
+                let is_given = regs.rdx == waited::GIVEN;
+                self.show_waited_for((tid, pid), regs.rdi, regs.rsi as i32, is_given)?
+            }
             rpc::WHO => i64::from(self.who(pid, regs.rdi as u32 as Pid, regs.rsi)),
             rpc::WRITES => {
                 self.write_proc_file(pid, regs.rdi)?;

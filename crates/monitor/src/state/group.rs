@@ -34,6 +34,8 @@ pub struct Group {
     /// Another replica leads than at first, or others' children are the process's: its kernel knows others as its children
     /// than the program.
     pub adopted: bool,
+    /// The signal that its lost leader's last wait has taken was given to the program's first one, by its kernel.
+    pub given_by_first: bool,
     /// It is to have the children that its descendants leave (PR_SET_CHILD_SUBREAPER).
     pub reaps_orphans: bool,
     /// Is it stopped?
@@ -123,6 +125,7 @@ impl Group {
             takeover: None,
             name: Name::default(),
             adopted: false,
+            given_by_first: false,
             reaps_orphans: false,
             areas,
             early: Vec::new(),

@@ -365,6 +365,17 @@ impl Monitor {
         all.rfind(is_news).map(Ended::siginfo)
     }
 
+    /// Does this siginfo, which a wait of a former leader's has taken, name a child as the program knows it? (The first leader's
+    /// kernel knows no other ones.)
+    pub(super) fn speaks_of_child(&self, id: GroupId, info: &Siginfo) -> bool {
+        let Some(g) = self.groups.get(&id) else {
+            return false;
+        };
+        let child = info[2] as u32 as Pid;
+        let is_it = |e: &Ended| e.name.parent == g.name.shown && e.name.shown == child;
+        info[1] as i32 > 0 && (g.given_by_first || self.ended.iter().any(is_it))
+    }
+
     /// A SIGCHLD of the kernel's has come to a leader: it speaks of all who have ended until then.
     pub(crate) fn child_signal_came(&mut self, id: GroupId, info: &[u64; 16]) {
         let of_child = info[0] as i32 == libc::SIGCHLD && info[1] as i32 > 0;

@@ -116,20 +116,23 @@ impl Monitor {
             let of_child = found.iter_mut().filter(|w| is_of_child(&w.info));
             of_child.for_each(|w| w.info = CHILD_SIGNAL);
         }
-        // (One that a call has taken comes with that.)
+        // One that a call has taken comes with that. (Of what the first leader's kernel says no more is to be found out.)
         let takes = |c: Call| {
             i64::from(c.nr) == libc::SYS_rt_sigtimedwait && c.result == i64::from(libc::SIGCHLD)
         };
-        if let Some(own) = shown
-            && t.legacy.iter().filter_map(|l| l.call).any(takes)
-        {
+        let is_taken = t.legacy.iter().filter_map(|l| l.call).any(takes);
+        if let Some(g) = self.groups.get_mut(&id).filter(|_| is_taken) {
+            g.given_by_first = g.name.shown == t.pid;
+        }
+        if let Some(own) = shown.filter(|own| is_taken && *own == t.pid) {
             self.tell_of_all(own);
         }
         // One that it was sent and has not taken may show as one of those.
         let is_child = |w: &Waiting| signal_of(&w.info) == libc::SIGCHLD;
         let process = self.processes.get(&t.pid);
         let owed = process.and_then(|p| p.child_owed);
-        if let Some(info) = owed.or_else(|| self.untold_child(id, t.pid)) {
+        let untold = || self.untold_child(id, t.pid).filter(|_| !is_taken);
+        if let Some(info) = owed.or_else(untold) {
             found.insert(0, Waiting { slot: None, info });
         } else if process.is_some_and(|p| p.child_signal) && !found.iter().any(is_child) {
             found.push(Waiting {
@@ -220,16 +223,17 @@ impl Monitor {
         Ok(())
     }
 
-    /// A leader's thread has waited for a signal, and its siginfo is here, if anywhere: what it is to show.
+    /// A leader's thread has waited for a signal, and its siginfo is here, if anywhere: what it is to show. `is_given`: a leader before
+    /// it has, and may have asked.
     ///
     /// # Errors
     /// The process is gone.
     pub(crate) fn show_waited_for(
         &mut self,
-        tid: Pid,
-        pid: Pid,
+        (tid, pid): (Pid, Pid),
         at: u64,
         signal: i32,
+        is_given: bool,
     ) -> Result<i64> {
         /// Number, error, code, sender, value.
         const TOLD: usize = 4;
@@ -250,8 +254,12 @@ impl Monitor {
                 self.child_signal_came(id, &info);
                 (None, waited::KNOWN)
             }
+            (libc::SIGCHLD, Some(id)) if is_given && self.speaks_of_child(id, &info) => {
+                (None, waited::SHOWN)
+            }
             (libc::SIGCHLD, Some(_)) => match self.child_signal(tid, pid, &info) {
                 Some(info) => (Some(info), waited::SHOWN),
+                None if is_given && told.is_err() => (None, waited::SHOWN),
                 None => return Ok(waited::NONE),
             },
             _ => {
