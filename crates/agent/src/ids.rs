@@ -101,7 +101,9 @@ pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
 /// New leader, for a call that its predecessor has made: is what that has waited for told the program? It may have been lost before
 /// it asked.
 pub fn is_the_programs(row: &Row, args: &[u64; 6], result: i64) -> bool {
-    !waits_for_signal(row, result)
+    // (A wait that has taken none has nothing to show, and what stands there is an older one's.)
+    result <= 0
+        || !waits_for_signal(row, result)
         || rpc(number::WAITED_FOR, args[1], result as u64, waited::GIVEN) != waited::NONE
 }
 
