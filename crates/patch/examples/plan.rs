@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             rmw: true,
             waits: true,
             loads: true,
+            asked: &[],
         };
         let begin = Instant::now();
         let plan = Plan::new(&file, &options)?;

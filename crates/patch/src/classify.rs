@@ -46,7 +46,7 @@ fn other_site(mnemonic: Mnemonic) -> Option<SiteKind> {
     })
 }
 
-fn operation(mnemonic: Mnemonic) -> Option<Op> {
+pub fn operation(mnemonic: Mnemonic) -> Option<Op> {
     Some(match mnemonic {
         Mnemonic::Xadd => Op::Xadd,
         Mnemonic::Xchg => Op::Xchg,

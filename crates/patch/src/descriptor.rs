@@ -132,11 +132,21 @@ pub enum Op {
     LoadSign4 = 27,
     /// The same, of 8 bytes.
     LoadSign8 = 28,
+    /// `add` of memory to a register.
+    LoadAdd = 29,
+    /// `sub` of memory from a register.
+    LoadSub = 30,
+    /// `and` of memory into a register.
+    LoadAnd = 31,
+    /// `or` of memory into a register.
+    LoadOr = 32,
+    /// `xor` of memory into a register.
+    LoadXor = 33,
 }
 
 impl Op {
     /// All operations, in the order of their numbers.
-    pub const ALL: [Op; 29] = [
+    pub const ALL: [Op; 34] = [
         Op::Xadd,
         Op::Xchg,
         Op::Cmpxchg,
@@ -166,6 +176,11 @@ impl Op {
         Op::Store,
         Op::LoadSign4,
         Op::LoadSign8,
+        Op::LoadAdd,
+        Op::LoadSub,
+        Op::LoadAnd,
+        Op::LoadOr,
+        Op::LoadXor,
     ];
 }
 

@@ -41,6 +41,7 @@ impl Plan {
             loops_to: None,
             constants: Vec::new(),
             waits: vec![vaddr],
+            asked: Vec::new(),
         };
         let mut plan = Plan {
             version: crate::PLAN_VERSION,

@@ -20,6 +20,7 @@
 //! an [`Emitted`] are run-time addresses.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod asleep;
 mod asm;
 mod classify;
@@ -48,6 +49,7 @@ mod sweep;
 mod twice;
 mod window;
 
+pub use asked::{Asked, asked_at};
 pub use emit::{AgentEntries, Emitted};
 pub use error::Error;
 pub use learned::learnable;
@@ -61,7 +63,7 @@ pub const JUMP_LEN: usize = 5;
 
 /// Version of the serialised [`Plan`] and of the trampoline shapes; a cache keyed by
 /// it never mixes two.
-pub const PLAN_VERSION: u32 = 17;
+pub const PLAN_VERSION: u32 = 22;
 
 /// The 8-byte word at `ret - SITE_WORD_OFFSET` of a syscall trampoline, where `ret` is
 /// the address the trampoline passes in rcx, holds the run-time address behind the

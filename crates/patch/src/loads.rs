@@ -6,7 +6,7 @@
 //! - a load of the operand of an atomic instruction: in the same function, or, where the word lies at a fixed place,
 //!   anywhere in the file;
 //! - a load that makes what a compare-and-exchange expects;
-//! - a load in a function with atomic instructions (or fences, or `pause`) whose value is compared, or, of four bytes, whose
+//! - a load in a function with atomic instructions (or fences, or `pause`, or calls of `syscall` for a futex) whose value is compared, or, of four bytes, whose
 //!   address the function gives to another one: what a futex is expected to hold; or one of what lies on its stack and it
 //!   gives away, in a loop that does not store there;
 //! - a load of a word at a fixed place whose address is taken somewhere, for a function that is given it, and whose
@@ -35,6 +35,10 @@ use std::collections::VecDeque;
 const FAR: usize = 32;
 /// The same where it must be compared at once.
 const NEAR: usize = 3;
+/// The number of the kernel's call futex.
+const FUTEX: u64 = 202;
+/// Within so many instructions behind its number a call's arguments are there.
+const ARGUMENTS: usize = 12;
 /// So many instructions behind a load are looked at for a compare.
 const LONG: usize = 200;
 /// So far behind an address that is taken a word may say whether what lies there has been made.
@@ -46,14 +50,16 @@ pub fn plain(i: &Instruction) -> Option<Rmw> {
 }
 
 fn store(i: &Instruction) -> Option<Rmw> {
-    let stack = matches!(
-        i.memory_base(),
-        Register::RSP | Register::ESP | Register::EIP
-    );
+    any_store(i).filter(|_| i.memory_base() != Register::RSP)
+}
+
+/// The same, on the stack, too.
+pub fn any_store(i: &Instruction) -> Option<Rmw> {
+    let short = matches!(i.memory_base(), Register::ESP | Register::EIP);
     let own = matches!(i.memory_segment(), Register::FS | Register::GS);
     let size = i.memory_size().size();
     let is_one = i.mnemonic() == Mnemonic::Mov && i.op0_kind() == OpKind::Memory;
-    if !is_one || stack || own || !matches!(size, 1 | 2 | 4 | 8) {
+    if !is_one || short || own || !matches!(size, 1 | 2 | 4 | 8) {
         return None;
     }
     let source = match i.op1_kind() {
@@ -158,7 +164,7 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
             && i.op1_register() == Register::RSP
     });
     let meets_others = lines.iter().any(|i| is_atomic(i) || spin::is_sign(i))
-        || !words.in_c_library && asks_twice(lines, &mut info);
+        || !words.in_c_library && (asks_for_futex(lines) || asks_twice(lines, &mut info));
     let arguments: Vec<Place> = lines.iter().filter_map(Place::given).collect();
     let mut decides = |at: usize| {
         let names = match places.is_empty() {
@@ -204,6 +210,21 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
     out.sort_unstable();
     out.dedup();
     out
+}
+
+/// Does the function wait for a futex, by the C library's `syscall`? It looks at the word before, as often as a signal ends
+/// the wait.
+fn asks_for_futex(lines: &[Instruction]) -> bool {
+    let is_number = |i: &Instruction| {
+        i.mnemonic() == Mnemonic::Mov
+            && i.op0_register().full_register() == Register::RDI
+            && matches!(i.op1_kind(), OpKind::Immediate32 | OpKind::Immediate32to64)
+            && i.immediate(1) == FUTEX
+    };
+    let at = |k: &usize| is_number(&lines[*k]);
+    (0..lines.len())
+        .filter(at)
+        .any(|k| lines[k..].iter().take(ARGUMENTS).any(is_call))
 }
 
 /// Loads of words on the stack on which the function is atomic (a semaphore that lies there until others have come).

@@ -48,6 +48,8 @@ pub struct Options<'a> {
     pub waits: bool,
     /// Whether loads that decide about the order of threads are, and stores of what they look at (`loads.rs`).
     pub loads: bool,
+    /// Link-time addresses of plain loads, stores and updates of memory that are sites besides (`asked.rs`), where `loads` are.
+    pub asked: &'a [u64],
 }
 
 /// One intercepted instruction or function entry.
@@ -95,6 +97,9 @@ pub struct Window {
     pub constants: Vec<u64>,
     /// Those of the places where a loop may wait, of loads that decide about order, and of stores.
     pub waits: Vec<u64>,
+    /// Those of other loads (arithmetic) and stores (on the stack), and of updates that are not atomic, which somebody asked
+    /// for (`asked.rs`).
+    pub asked: Vec<u64>,
 }
 
 impl Window {

@@ -4,7 +4,7 @@
 use crate::asm::Asm;
 use crate::classify::{Atomic, Rmw, atomic, condition, falls_through, is_call, number, site};
 use crate::descriptor::{self, Descriptor};
-use crate::{Error, RED_ZONE, SITE_WORD_OFFSET, SiteKind, Window, loads, spin};
+use crate::{Error, RED_ZONE, SITE_WORD_OFFSET, SiteKind, Window, asked, loads, spin};
 use iced_x86::{
     Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, OpKind,
     Register,
@@ -102,9 +102,10 @@ fn items(window: &Window, rmw: bool) -> Result<Vec<Item<'_>>, Error> {
             i,
             bytes: &moved[from..decoder.position()],
             displacement: rip.then_some(offsets.displacement_offset()),
-            site: match window.waits.contains(&i.ip()) {
-                true => Some(SiteKind::Wait),
-                false => site(&i).filter(kept),
+            site: match () {
+                () if window.waits.contains(&i.ip()) => Some(SiteKind::Wait),
+                () if window.asked.contains(&i.ip()) => asked::orderable(&i).filter(kept),
+                () => site(&i).filter(kept),
             },
         });
     }
@@ -199,15 +200,16 @@ impl Shape<'_, '_> {
                 self.returns.insert(vaddr, self.asm.here());
                 self.word(i.next_ip().wrapping_add(self.ground.bias));
             }
-            let agents = match site_kind {
+            let operation = match site_kind {
                 Some(SiteKind::Wait) => Some(loads::plain(i).unwrap_or_else(|| spin::bare(i))),
+                Some(SiteKind::Load | SiteKind::Store) => asked::plain(i),
                 Some(SiteKind::Rmw) => match atomic(i) {
                     Atomic::Ordered(rmw) => Some(rmw),
                     _ => None,
                 },
                 _ => None,
             };
-            if let Some(Rmw { op, size, source }) = agents {
+            if let Some(Rmw { op, size, source }) = operation {
                 self.descriptors.insert(vaddr, self.asm.here());
                 let site = vaddr.wrapping_add(self.ground.bias);
                 let d = Descriptor {

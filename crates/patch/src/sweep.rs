@@ -2,6 +2,7 @@
 //! which pieces hold sites.
 
 use crate::Options;
+use crate::asked;
 use crate::asleep::{Asleep, byte};
 use crate::classify::{Class, classes, site};
 use crate::coverage::Piece;
@@ -83,6 +84,9 @@ pub fn sweep(
                         found.words.naps.see(&instruction, piece.start..piece.end);
                         match fixed_word(&instruction) {
                             Some(word) if is_atomic(&instruction) => found.words.atomic.push(word),
+                            Some(word) if opts.asked.contains(&instruction.ip()) => {
+                                found.words.atomic.push(word);
+                            }
                             Some(word) if plain(&instruction).is_some() => {
                                 loaded.push((index, word));
                             }
@@ -121,6 +125,7 @@ pub fn sweep(
             found.candidates.push(piece);
         }
     }
+    found.candidates.extend(asked::pieces(pieces, opts));
     let asleep = bytes_at.iter().filter(|b| found.words.asleep.has(b.1));
     found.candidates.extend(asleep.map(|b| b.0));
     found.taken.sort_unstable();

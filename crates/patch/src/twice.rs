@@ -9,18 +9,20 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Regis
 
 /// So many instructions behind a load the second one is looked for.
 const FAR: usize = 40;
+/// So many before a load what makes its base.
+const NEAR: usize = 4;
 
 /// Does a function, whose instructions these are, ask so?
 pub fn asks_twice(lines: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
     (0..lines.len()).any(|at| {
         let i = &lines[at];
         let loads = matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Movzx);
-        loads && spin::load(i).is_some() && is_asked_again(&lines[at..], info)
+        loads && spin::load(i).is_some() && is_asked_again(lines, at, info)
     })
 }
 
-fn is_asked_again(rest: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
-    let first = &rest[0];
+fn is_asked_again(lines: &[Instruction], at: usize, info: &mut InstructionInfoFactory) -> bool {
+    let first = &lines[at];
     let frame = [Register::RBP, Register::RSP];
     let Some(place) = Place::of(first).filter(|_| !frame.contains(&first.memory_base())) else {
         return false;
@@ -29,39 +31,37 @@ fn is_asked_again(rest: &[Instruction], info: &mut InstructionInfoFactory) -> bo
     let moves = |i: &Instruction, info: &mut InstructionInfoFactory| {
         names.into_iter().any(|r| r.is_gpr() && writes(i, r, info))
     };
-    if moves(first, info) {
-        return false;
-    }
-    let mut is_named = true;
-    let is_again = |i: &Instruction, is_named: bool| {
-        is_named
-            && spin::load(i).is_some()
-            && Place::of(i) == Some(place)
-            && i.memory_size().size() == first.memory_size().size()
-    };
+    let mut is_named = !moves(first, info);
+    // The second load may have its base from where the first one has it: a variable that is captured by reference.
+    let mut way = Way::to(lines, at, info);
     // Which registers hold what was found there first, and then.
     let mut then: Vec<Register> = Vec::new();
     let mut before = vec![first.op0_register().full_register()];
-    for i in rest.iter().skip(1).take(FAR) {
+    for (k, i) in lines.iter().enumerate().skip(at + 1).take(FAR) {
+        let was_known = is_named || way.is_some();
         let goes_on = matches!(
             i.flow_control(),
             FlowControl::Next | FlowControl::ConditionalBranch
         );
-        if !goes_on || is_call(i) {
+        if !goes_on || is_call(i) || !was_known && then.is_empty() {
             return false;
         }
         let named = [i.op0_register(), i.op1_register()].map(Register::full_register);
         let of = |all: &[Register]| named.iter().any(|r| all.contains(r));
-        if i.mnemonic() == Mnemonic::Cmp && of(&before) && (is_again(i, is_named) || of(&then)) {
+        let again = spin::load(i).is_some()
+            && i.memory_size().size() == first.memory_size().size()
+            && (is_named && Place::of(i) == Some(place)
+                || way.is_some() && Way::to(lines, k, info) == way);
+        if i.mnemonic() == Mnemonic::Cmp && of(&before) && (again || of(&then)) {
             return true;
         }
-        let again = is_again(i, is_named);
-        let ends = spin::stores(i, info) || moves(i, info);
-        if ends && is_named && !again {
+        let stores = spin::stores(i, info);
+        is_named &= !stores && !moves(i, info);
+        way = way.filter(|w| !stores && !writes(i, w.root, info));
+        // (The second load may write its own base.)
+        if was_known && !is_named && way.is_none() && !again {
             return false;
         }
-        // (The second load may write its own base.)
-        is_named &= !ends;
         let copies = i.mnemonic() == Mnemonic::Mov && named[1] != Register::None;
         let from = (
             copies && before.contains(&named[1]),
@@ -78,6 +78,36 @@ fn is_asked_again(rest: &[Instruction], info: &mut InstructionInfoFactory) -> bo
         }
     }
     false
+}
+
+/// How an operand is reached whose address was loaded right before: by a word behind a register.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Way {
+    root: Register,
+    word: u64,
+    displacement: u64,
+}
+
+impl Way {
+    fn to(lines: &[Instruction], at: usize, info: &mut InstructionInfoFactory) -> Option<Way> {
+        let base = lines[at].memory_base();
+        let displacement = Place::of(&lines[at])?.behind()?;
+        let before = lines[at.saturating_sub(NEAR)..at].iter().rev();
+        for i in before {
+            if !writes(i, base, info) {
+                continue;
+            }
+            let word = Place::of(i)?.behind()?;
+            let root = i.memory_base();
+            let is_load = i.mnemonic() == Mnemonic::Mov && i.op0_register() == base;
+            return (is_load && root != base).then_some(Way {
+                root,
+                word,
+                displacement,
+            });
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -101,6 +131,21 @@ mod tests {
         assert!(asks(&[0x8b, 0x10, 0x8b, 0x00, 0x39, 0xc2, 0xc3]));
         // mov eax, [rdi]; mov rdx, [rdi+8]; cmp [rdi], eax; ret
         assert!(asks(&[0x8b, 0x07, 0x48, 0x8b, 0x57, 8, 0x39, 0x07, 0xc3]));
+    }
+
+    #[test]
+    fn it_is_asked_for_by_an_address_that_is_loaded_again() {
+        // mov rdx, [rax+24]; mov ecx, [rdx]; mov rdi, [rax+24]; mov edi, [rdi]; cmp ecx, edi; ret
+        let code = [
+            0x48, 0x8b, 0x50, 24, 0x8b, 0x0a, 0x48, 0x8b, 0x78, 24, 0x8b, 0x3f, 0x39, 0xf9, 0xc3,
+        ];
+        assert!(asks(&code));
+        // The same with [rax+32], and with a store between.
+        let mut other = code;
+        other[9] = 32;
+        assert!(!asks(&other));
+        let stored = [&code[..6], &[0x89, 0x16], &code[6..]].concat();
+        assert!(!asks(&stored));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use crate::classify::{Atomic, Moving, atomic, moving, site};
 use crate::constant::{is_compare, is_constant};
 use crate::coverage::Piece;
-use crate::loads::Words;
+use crate::loads::{Words, is_atomic};
 use crate::refs::Refs;
-use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, loads, spin};
+use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, asked, loads, spin};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use std::ops::Range;
 
@@ -92,9 +92,9 @@ impl<'a> Function<'a> {
         let all: Vec<Instruction> = lines.iter().map(|l| l.i).collect();
         let mut mark = |found: Vec<usize>, kind| {
             for at in found {
-                lines[at].site = Some(kind);
-                if lines[at].moving != Moving::Call {
-                    lines[at].moving = Moving::Free;
+                // What cannot be moved is no place: `call *8(%rsp)`, say.
+                if lines[at].moving != Moving::Never {
+                    lines[at].site = Some(kind);
                 }
             }
         };
@@ -105,6 +105,10 @@ impl<'a> Function<'a> {
             let found = loads::ordered(&all, around.words);
             mark(loads::stores(&all, &found, around.words), SiteKind::Store);
             mark(found, SiteKind::Load);
+            let asked = asked::sites(&all, opts.asked);
+            asked
+                .into_iter()
+                .for_each(|(at, kind)| mark(vec![at], kind));
         }
         Function {
             lines,
@@ -408,7 +412,16 @@ impl<'a> Function<'a> {
                     matches!(
                         l.site,
                         Some(SiteKind::Wait | SiteKind::Load | SiteKind::Store)
-                    )
+                    ) && (l.site == Some(SiteKind::Wait) || loads::plain(&l.i).is_some())
+                })
+                .map(|l| l.i.ip())
+                .collect(),
+            asked: lines
+                .iter()
+                .filter(|l| match l.site {
+                    Some(SiteKind::Rmw) => !is_atomic(&l.i),
+                    Some(SiteKind::Load | SiteKind::Store) => loads::plain(&l.i).is_none(),
+                    _ => false,
                 })
                 .map(|l| l.i.ip())
                 .collect(),

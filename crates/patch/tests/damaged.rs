@@ -85,6 +85,7 @@ fn the_worst_numbers_do_no_harm() {
         rmw: true,
         waits: true,
         loads: true,
+        asked: &[],
     };
     let agent = AgentEntries {
         syscall: 1 << 20,

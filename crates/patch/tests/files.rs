@@ -49,6 +49,7 @@ fn plan(path: &str) -> Option<Plan> {
             rmw: true,
             waits: true,
             loads: true,
+            asked: &[],
         },
     )
     .expect("plan");
@@ -164,6 +165,7 @@ fn damaged_files_do_no_harm() {
         rmw: true,
         waits: true,
         loads: true,
+        asked: &[],
     };
     let mut state = 1u64;
     let mut random = || {

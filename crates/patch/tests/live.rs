@@ -200,6 +200,7 @@ fn both(
             rmw: true,
             waits: true,
             loads: true,
+            asked: &[],
         },
     )
     .expect("plan");
@@ -438,6 +439,7 @@ fn entries_reach_the_hook_and_the_original() {
             rmw: true,
             waits: true,
             loads: true,
+            asked: &[],
         },
     )
     .expect("plan");
@@ -457,6 +459,7 @@ fn descriptors_name_their_operands() {
             rmw: true,
             waits: true,
             loads: true,
+            asked: &[],
         },
     )
     .expect("plan");

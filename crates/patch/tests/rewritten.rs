@@ -75,6 +75,7 @@ fn rewrite(path: &Path, to: &Path) -> usize {
             rmw: true,
             waits: true,
             loads: true,
+            asked: &[],
         },
     )
     .expect("plan");
