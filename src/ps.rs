@@ -135,8 +135,13 @@ fn line(group: &[&Process]) -> String {
     let leader = group.iter().find(|p| p.leads);
     let name = group.first().map_or(String::new(), |p| shown(&p.name));
     let mut said: Vec<String> = Vec::new();
+    let differ = group.iter().any(|p| p.file != group[0].file);
     for p in group {
-        let who = format!("{} (pid {})", p.replica + 1, p.pid);
+        let runs = match differ {
+            true => format!(", {}", shown(&p.file)),
+            false => String::new(),
+        };
+        let who = format!("{} (pid {}{runs})", p.replica + 1, p.pid);
         said.push(match leader {
             _ if p.leads => format!("{who} leads"),
             _ if p.replica >= p.replicas => format!("{who} sleeps"),
@@ -188,6 +193,7 @@ fn object(run: &Run) -> Value {
         json!({
             "pid": p.pid,
             "name": p.name,
+            "file": p.file,
             "replica": p.replica + 1,
             "leads": p.leads,
             "threads": p.threads.iter().map(thread).collect::<Vec<_>>(),
@@ -217,6 +223,13 @@ mod tests {
             "guest: 1 (pid 100) follows, 42 words behind; 2 (pid 101) leads; 3 is missing"
         );
         assert_eq!(behind(&follower, &leader), 0, "read while they went on");
+        let newer = Process {
+            file: "/opt/guest".into(),
+            ..follower
+        };
+        assert!(line(&[&newer, &leader]).starts_with(
+            "guest: 1 (pid 100, /opt/guest) follows, 42 words behind; 2 (pid 101, /bin/guest) leads"
+        ));
     }
 
     #[test]

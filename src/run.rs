@@ -6,9 +6,10 @@ use geryon_abi::layout::place::STACK_BYTES;
 use geryon_abi::layout::{MAX_REPLICAS, sabotage};
 use geryon_fault::Fault;
 use geryon_monitor::{
-    Often, OnDivergence, OnRace, Options, Order, Outcome, Replacements, Sabotage, SharedFiles,
-    Variants, Verify,
+    Often, OnDivergence, OnRace, Options, Order, Outcome, Replacements, Rules, Sabotage,
+    SharedFiles, Variants, Verify,
 };
+use geryon_sites::Known;
 use geryon_tracee::points::FailAt;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,10 +20,10 @@ use std::time::Duration;
 #[derive(clap::Args)]
 pub struct Args {
     /// Number of replicas. One: no redundancy, for comparison. Two: differences are detected.
-    /// Three or more: the faulty replica is named and left out.
-    #[arg(short = 'n', long = "replicas", default_value_t = 3, allow_negative_numbers = true,
+    /// Three or more: the faulty replica is named and left out. (3 if not said; with --variant one more than are given.)
+    #[arg(short = 'n', long = "replicas", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..=MAX_REPLICAS as i64))]
-    replicas: u32,
+    replicas: Option<u32>,
     /// What has to be confirmed by the replicas before it happens.
     #[arg(long, value_enum, default_value_t = VerifyFlag::Majority)]
     verify: VerifyFlag,
@@ -41,6 +42,13 @@ pub struct Args {
     /// stopped before it has an effect.
     #[arg(long, value_enum, default_value_t = VariantsFlag::None, value_name = "LEVEL", env = "GERYON_VARIANTS", hide_env = true)]
     variants: VariantsFlag,
+    /// What a replica runs instead of PROGRAM, with the same arguments and input: another release or another build of it. The
+    /// first one is the second replica's, and so on; there are as many replicas as programs.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::ExecutablePath)]
+    variant: Vec<OsString>,
+    /// What such programs may say differently, by rules in a file: `same "the leader's text" "the follower's"`.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "variant")]
+    tolerate: Option<PathBuf>,
     /// With two replicas: every so many seconds copies of both are put to sleep. When the two differ,
     /// the copies replay what has happened since and decide who is right, and the run goes on. With more and
     /// --order clocks copies of followers, which tell a race from a fault.
@@ -85,6 +93,15 @@ pub struct Args {
 }
 
 impl Args {
+    fn replicas(&self) -> u32 {
+        /// Where nothing is said.
+        const USUAL: u32 = 3;
+        match self.variant.len() as u32 {
+            0 => self.replicas.unwrap_or(USUAL),
+            programs => self.replicas.unwrap_or(1 + programs),
+        }
+    }
+
     /// The program and its arguments, for people.
     pub fn program(&self) -> Vec<String> {
         let words = self.command.iter();
@@ -140,7 +157,7 @@ enum SharedFilesFlag {
     Map,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OrderFlag {
     /// `serial`, on every machine.
     Auto,
@@ -181,13 +198,13 @@ const CHECKPOINT_AT_MOST: u32 = 10;
 /// What does not go together with `--checkpoint`.
 fn checkpoint_conflict(args: &Args) -> Option<&'static str> {
     args.checkpoint?;
-    if args.replicas == 1 {
+    if args.replicas() == 1 {
         Some("--checkpoint is for two replicas: one has nobody to differ from\n  try: -n 2")
-    } else if args.replicas > 2 && !matches!(args.order, OrderFlag::Clocks) {
+    } else if args.replicas() > 2 && !matches!(args.order, OrderFlag::Clocks) {
         Some(
             "--checkpoint is for two replicas, or for more with --order clocks: in serial order three and more decide by themselves who is right\n  try: -n 2, or no --checkpoint",
         )
-    } else if args.replicas > CHECKPOINT_AT_MOST {
+    } else if args.replicas() > CHECKPOINT_AT_MOST {
         Some("--checkpoint is for ten replicas at most: copies of them need room\n  try: fewer")
     } else if !matches!(args.on_divergence, None | Some(OnDivergenceFlag::Replace)) {
         Some(
@@ -207,7 +224,7 @@ fn stack_limit() -> u64 {
 fn variants_conflict(args: &Args) -> Option<&'static str> {
     if args.variants == VariantsFlag::None {
         None
-    } else if args.replicas == 1 {
+    } else if args.replicas() == 1 {
         Some("--variants is for two replicas and more: one has nobody to differ from\n  try: -n 2")
     } else if !matches!(args.on_divergence, None | Some(OnDivergenceFlag::Stop)) {
         Some(
@@ -225,6 +242,38 @@ fn variants_conflict(args: &Args) -> Option<&'static str> {
         )
     } else if args.no_patch {
         Some("--no-patch is for replicas that are alike\n  try: without --variants")
+    } else {
+        None
+    }
+}
+
+/// What does not go together with `--variant`.
+fn different_conflict(args: &Args) -> Option<String> {
+    let programs = args.variant.len() as u32;
+    if programs == 0 {
+        None
+    } else if args.replicas() != 1 + programs {
+        Some(format!(
+            "--variant is given {programs} times, and so there are {} replicas, one of which runs PROGRAM\n  try: without -n, or one --variant FILE for each of the others",
+            1 + programs
+        ))
+    } else if 1 + programs > MAX_REPLICAS as u32 {
+        Some(format!(
+            "there are {MAX_REPLICAS} replicas at most\n  try: fewer --variant FILE"
+        ))
+    } else if args.order == OrderFlag::Clocks {
+        Some("--variant is for serial order: different programs have different locks and atomic instructions\n  try: without --order".into())
+    } else if args.variants != VariantsFlag::None {
+        Some("--variants lays out one program in different ways, and --variant is for different programs\n  try: one of the two alone".into())
+    } else if !matches!(
+        args.on_divergence,
+        None | Some(OnDivergenceFlag::Stop | OnDivergenceFlag::Leader)
+    ) {
+        Some("with --variant a difference stops the run: a replica of one program cannot take over from, or be copied for, one of another; or the leader is believed, and goes on without the other one\n  try: without --on-divergence, or --on-divergence leader".into())
+    } else if args.checkpoint.is_some() {
+        Some("--checkpoint is for replicas that are alike\n  try: without --variant".into())
+    } else if args.shared_files == SharedFilesFlag::Map {
+        Some("--shared-files map is for replicas that are alike: what is stored in a mapped file is compared as it is\n  try: without --variant".into())
     } else {
         None
     }
@@ -267,12 +316,17 @@ fn parse_sabotage(text: &str) -> Result<Sabotage, String> {
 
 /// Run and exit as the program did.
 pub fn main(args: Args) -> ExitCode {
-    if let Some(why) = checkpoint_conflict(&args).or_else(|| variants_conflict(&args)) {
+    let why = checkpoint_conflict(&args).or_else(|| variants_conflict(&args));
+    if let Some(why) = why.map(Into::into).or_else(|| different_conflict(&args)) {
         eprintln!("geryon: {why}");
         return ExitCode::from(USAGE);
     }
-    let program = match program::find(&args.command[0]) {
-        Ok(p) => p,
+    let found = program::find(&args.command[0]).and_then(|program| {
+        let others = args.variant.iter().map(|v| program::find(v));
+        Ok((program, others.collect::<Result<Vec<_>, _>>()?))
+    });
+    let (program, others) = match found {
+        Ok(found) => found,
         Err(e) => {
             eprintln!("geryon: {}", e.message);
             return ExitCode::from(e.status);
@@ -282,8 +336,28 @@ pub fn main(args: Args) -> ExitCode {
         eprintln!("geryon: {e}");
         return ExitCode::from(OWN_FAILURE);
     }
+    let known = match args.order {
+        OrderFlag::Clocks => Known::read().map(|known| known.by_build()),
+        // (Nothing else orders single places.)
+        OrderFlag::Auto | OrderFlag::Serial => Ok(Default::default()),
+    };
+    let asked = match known {
+        Ok(asked) => asked,
+        Err(e) => {
+            eprintln!("geryon: {e}\n  try: geryon sites check");
+            return ExitCode::from(OWN_FAILURE);
+        }
+    };
+    let is_alike = args.variants == VariantsFlag::None && others.is_empty();
+    let tolerated = match tolerated(args.tolerate.as_deref()) {
+        Ok(rules) => rules,
+        Err(why) => {
+            eprintln!("geryon: {why}");
+            return ExitCode::from(USAGE);
+        }
+    };
     let options = Options {
-        replicas: args.replicas,
+        replicas: args.replicas(),
         program,
         args: args.command,
         verify: match args.verify {
@@ -309,18 +383,20 @@ pub fn main(args: Args) -> ExitCode {
         },
         on_divergence: match args.on_divergence {
             // Who differs from others that differ on purpose was attacked, as likely as not.
-            None if args.variants != VariantsFlag::None => OnDivergence::Stop,
+            None if !is_alike => OnDivergence::Stop,
             None | Some(OnDivergenceFlag::Replace) => OnDivergence::Replace,
             Some(OnDivergenceFlag::Leader) => OnDivergence::Leader,
             Some(OnDivergenceFlag::Drop) => OnDivergence::Drop,
             Some(OnDivergenceFlag::Stop) => OnDivergence::Stop,
         },
+        others,
+        tolerated,
         checkpoint: args.checkpoint,
         max_replacements: args.max_replacements,
         eager_copy: args.eager_copy,
         shared_files: match args.shared_files {
             SharedFilesFlag::Map => SharedFiles::Map,
-            SharedFilesFlag::Memory if args.variants == VariantsFlag::None => SharedFiles::Memory,
+            SharedFilesFlag::Memory if is_alike => SharedFiles::Memory,
             SharedFilesFlag::Memory | SharedFilesFlag::Refuse => SharedFiles::Refuse,
         },
         report: args.report,
@@ -329,6 +405,7 @@ pub fn main(args: Args) -> ExitCode {
         sabotage: args.sabotage,
         fail_at: args.fail_at,
         patch: !args.no_patch,
+        asked,
         ignore_sigpipe: streams::pipe_was_ignored(),
     };
     streams::close_again_at_exec();
@@ -341,6 +418,16 @@ pub fn main(args: Args) -> ExitCode {
             ExitCode::from(OWN_FAILURE)
         }
     }
+}
+
+/// The rules in this file.
+fn tolerated(file: Option<&std::path::Path>) -> Result<Rules, String> {
+    let Some(file) = file else {
+        return Ok(Rules::default());
+    };
+    let shown = file.display();
+    let text = std::fs::read_to_string(file).map_err(|e| format!("--tolerate {shown}: {e}"))?;
+    text.parse().map_err(|e| format!("--tolerate {shown}, {e}"))
 }
 
 /// A report that could not be written at the end would be lost: look before starting.

@@ -32,6 +32,8 @@ pub struct Process {
     pub pid: i32,
     /// Its name.
     pub name: String,
+    /// The file in which its program begins (each replica's own one, with `--variant`); empty: it cannot be told.
+    pub file: String,
     /// Which replica it belongs to, from 0.
     pub replica: u32,
     /// How many there are to be.
@@ -163,18 +165,41 @@ fn process(pid: i32) -> Option<Process> {
     let maps = geryon_tracee::text(format!("/proc/{pid}/maps")).ok()?;
     let segment = format!("{SEGMENT_BASE:x}-");
     let log = maps.lines().find(|l| l.starts_with(&segment))?;
+    let file = entry(pid).and_then(|at| file_at(&maps, at));
     Some(Process {
         pid,
         name: geryon_tracee::text(format!("/proc/{pid}/comm"))
             .ok()?
             .trim_end()
             .to_owned(),
+        file: file.unwrap_or_default().to_owned(),
         replica: private(offset_of!(Private, replica))?,
         replicas: private(offset_of!(Private, replicas))?,
         leads: private(offset_of!(Private, role))? == role::LEADER,
         is_serial: private(offset_of!(Private, serial))? != 0,
         group: log.split_whitespace().nth(4)?.parse().ok()?,
         threads: threads(&memory),
+    })
+}
+
+/// Where a process's program begins.
+fn entry(pid: i32) -> Option<u64> {
+    const AT_ENTRY: u64 = 9;
+    let vector = fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let words = vector.as_chunks().0.iter().map(|w| u64::from_le_bytes(*w));
+    let words: Vec<u64> = words.collect();
+    let mut entries = words.as_chunks().0.iter();
+    entries.find_map(|[kind, value]| (*kind == AT_ENTRY).then_some(*value))
+}
+
+/// The file that is mapped at this address.
+fn file_at(maps: &str, address: u64) -> Option<&str> {
+    maps.lines().find_map(|line| {
+        let (range, _) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let holds = (number(start)?..number(end)?).contains(&address);
+        line.get(line.find('/').filter(|_| holds)?..)
     })
 }
 
@@ -239,6 +264,7 @@ impl Process {
         Process {
             pid: 100 + replica as i32,
             name: "guest".into(),
+            file: "/bin/guest".into(),
             replica,
             replicas: 3,
             leads,
@@ -251,5 +277,18 @@ impl Process {
                 does: "is in read".into(),
             }],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_at;
+
+    #[test]
+    fn a_mapping_names_its_file() {
+        let maps = "1000-2000 r--p 00000000 08:01 7    /opt/a b\n2000-3000 r-xp 00001000 08:01 7 /opt/a b\n3000-4000 rw-p 00000000 00:00 0";
+        assert_eq!(file_at(maps, 0x2fff), Some("/opt/a b"));
+        assert_eq!(file_at(maps, 0x3000), None);
+        assert_eq!(file_at(maps, 0x4000), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use geryon_abi::hooks::{HOOKS, REPLACED};
 use geryon_patch::{Options, PLAN_VERSION, Plan};
+use geryon_sites::{BuildId, build_id};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -45,18 +46,29 @@ pub struct Plans {
     known: HashMap<Key, Option<Rc<Planned>>>,
     /// Places where loops may wait are sites.
     waits: bool,
+    /// Places at which threads are known to race, by build.
+    asked: Rc<Asked>,
     folder: Option<PathBuf>,
 }
 
+/// Addresses of places in builds.
+pub type Asked = HashMap<BuildId, Vec<u64>>;
+
 impl Plans {
     /// With the user's cache, if there is a place for it. `waits`: see [`Options::waits`]; else loads that decide
-    /// about order are sites.
-    pub fn new(waits: bool) -> Plans {
+    /// about order are sites, and those places that are asked for.
+    pub fn new(waits: bool, asked: Rc<Asked>) -> Plans {
         Plans {
             known: HashMap::new(),
             waits,
+            asked,
             folder: folder(),
         }
+    }
+
+    /// The same files' for serial order.
+    pub fn for_serial(&self) -> Plans {
+        Plans::new(true, Rc::clone(&self.asked))
     }
 
     /// Are they those of serial order?
@@ -76,12 +88,24 @@ impl Plans {
             ctime: m.ctime(),
             ctime_ns: m.ctime_nsec(),
         };
-        let (folder, waits) = (self.folder.as_deref(), self.waits);
+        let (folder, waits, all) = (self.folder.as_deref(), self.waits, &self.asked);
         self.known
             .entry(key)
-            .or_insert_with(|| find(path, &key, waits, folder).map(Rc::new))
+            .or_insert_with(|| {
+                let asked = asked_of(path, waits, all);
+                find(path, &key, waits, asked, folder).map(Rc::new)
+            })
             .clone()
     }
+}
+
+/// The places that are asked for in a file.
+fn asked_of<'a>(path: &Path, waits: bool, all: &'a Asked) -> &'a [u64] {
+    if waits || all.is_empty() {
+        return &[];
+    }
+    let build = build_id(path);
+    build.and_then(|b| all.get(&b)).map_or(&[], Vec::as_slice)
 }
 
 /// `$XDG_CACHE_HOME/geryon` or `~/.cache/geryon`, only ours to write.
@@ -102,11 +126,18 @@ fn folder() -> Option<PathBuf> {
     (m.uid() == own && m.mode() & 0o022 == 0).then_some(path)
 }
 
-fn find(path: &Path, key: &Key, waits: bool, folder: Option<&Path>) -> Option<Planned> {
+fn find(
+    path: &Path,
+    key: &Key,
+    waits: bool,
+    asked: &[u64],
+    folder: Option<&Path>,
+) -> Option<Planned> {
     let mut h = DefaultHasher::new();
     (
         key,
         waits,
+        asked,
         are_loads_ordered(),
         PLAN_VERSION,
         CACHE_VERSION,
@@ -121,7 +152,7 @@ fn find(path: &Path, key: &Key, waits: bool, folder: Option<&Path>) -> Option<Pl
     {
         return Some(planned);
     }
-    let made = make(path, waits)?;
+    let made = make(path, waits, asked)?;
     // A cache that cannot be written only costs time.
     if let Some(f) = file
         && let Ok(bytes) = postcard::to_stdvec(&made)
@@ -139,7 +170,7 @@ pub fn are_loads_ordered() -> bool {
     std::env::var_os("GERYON_LOADS").is_none_or(|v| v != "0")
 }
 
-fn make(path: &Path, waits: bool) -> Option<Planned> {
+fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
     use object::elf::PF_X;
     use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
     let bytes = std::fs::read(path).ok()?;
@@ -151,6 +182,7 @@ fn make(path: &Path, waits: bool) -> Option<Planned> {
             rmw: true,
             waits,
             loads: !waits && are_loads_ordered(),
+            asked,
         },
     )
     .ok()?;
@@ -199,7 +231,7 @@ mod tests {
         let own = std::env::current_exe().expect("a path");
         let bytes = std::fs::read(&own).expect("readable");
         let elf = object::File::parse(&*bytes).expect("ELF");
-        let planned = make(&own, true).expect("a plan");
+        let planned = make(&own, true, &[]).expect("a plan");
         let mut seen = 0;
         for s in elf.segments() {
             if !matches!(s.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X)) {

@@ -1,5 +1,6 @@
 //! What goes into a call: its digest.
 
+use super::same;
 use super::{EPOLL_DATA, IOVEC_MAX, bytes, fdset_bytes, read32, read64};
 use crate::access::{readable, word32};
 use crate::digest::Digest;
@@ -33,7 +34,11 @@ unsafe fn in_len(row: &Row, len: Len, args: &[u64; 6]) -> u64 {
 pub fn digest(row: &Row, args: &[u64; 6]) -> u64 {
     let mut d = Digest::new(row.nr as u64);
     let mut deep = false;
+    let differs = same::are_there();
     for i in 0..row.args.len() {
+        if differs && same::is_length(row, i) {
+            continue;
+        }
         let v = args[i];
         match kind_of(row, i, args) {
             Kind::Int | Kind::ByCommand => d.number(v),
@@ -135,6 +140,9 @@ unsafe fn digest_memory(d: &mut Digest, row: &Row, i: usize, args: &[u64; 6]) {
                     at += 8;
                 }
             }
+            Kind::In(len) if same::are_there() => {
+                same::digest(d, bytes(p, in_len(row, len, args)));
+            }
             Kind::In(len) | Kind::InOut(len) => d.bytes(bytes(p, in_len(row, len, args))),
             Kind::SockaddrIn(n) => digest_name(d, p, args[n as usize] as u32 as u64),
             Kind::InId(len, _) => d.bytes(bytes(p, len as u64)),
@@ -183,7 +191,11 @@ unsafe fn digest_memory(d: &mut Digest, row: &Row, i: usize, args: &[u64; 6]) {
 unsafe fn digest_iovec(d: &mut Digest, p: u64, count: u64) {
     for k in 0..count.min(IOVEC_MAX) {
         // SAFETY: inside `guarded`, as the caller is.
-        unsafe { d.bytes(bytes(read64(p + 16 * k), read64(p + 16 * k + 8))) };
+        let bytes = unsafe { bytes(read64(p + 16 * k), read64(p + 16 * k + 8)) };
+        match same::are_there() {
+            true => same::digest(d, bytes),
+            false => d.bytes(bytes),
+        }
     }
 }
 

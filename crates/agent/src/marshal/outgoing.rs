@@ -1,8 +1,9 @@
 //! What comes out of a call: the walk over all that the kernel has written.
 
 use super::transfer::Transfer;
-use super::{EPOLL_EVENT, IOVEC_MAX, fdset_bytes};
+use super::{EPOLL_DATA, EPOLL_EVENT, IOVEC_MAX, fdset_bytes};
 use crate::access::{LARGEST, is_writable_behind, word32, word64, written_beyond};
+use crate::state::have_own_programs;
 use geryon_abi::row::{Arg, FLOCK_BYTES, Kind, Len, Row, SIGINFO_BYTES};
 use geryon_abi::table::kind_of;
 
@@ -80,6 +81,10 @@ pub(super) fn walk<T: Transfer>(
             Kind::SiginfoOut if good || faulted => {
                 let bytes = u64::from(SIGINFO_BYTES);
                 plain(t, p, bytes, bytes);
+            }
+            Kind::EpollEvent if good && have_own_programs() => {
+                let own = word64(p + EPOLL_DATA).unwrap_or(0);
+                super::events::note(args, own, t.number(own));
             }
             Kind::EpollEvents(n) if faulted => {
                 whole(t, p, room(row, Len::ArgTimes(n, EPOLL_EVENT), args, before))

@@ -58,6 +58,8 @@ struct Noted {
     digest: Digest,
     pieces: Pieces,
 }
+/// To nowhere: how many words that takes in the log.
+struct Counted(u64);
 /// From the memory of the former leader.
 struct FromLeader;
 
@@ -196,6 +198,20 @@ impl Transfer for Written {
     }
 }
 
+impl Transfer for Counted {
+    fn extent(&mut self, address: u64, len: u64, _most: u64) -> u64 {
+        self.0 += 1;
+        readable(address, len)
+    }
+    fn number(&mut self, number: u64) -> u64 {
+        self.0 += 1;
+        number
+    }
+    fn move_bytes(&mut self, _address: u64, len: u64) {
+        self.0 += len.div_ceil(8);
+    }
+}
+
 impl Transfer for Noted {
     fn extent(&mut self, address: u64, len: u64, _most: u64) -> u64 {
         readable(address, len)
@@ -298,6 +314,15 @@ pub fn written(row: &Row, args: &[u64; 6], result: i64, before: &Before) -> u64 
     seen.0.finish() | 1
 }
 
+/// How many words [`send`] will append.
+pub fn words(row: &Row, args: &[u64; 6], result: i64, before: &Before) -> u64 {
+    /// The check word.
+    const CHECK: u64 = 1;
+    let mut counted = Counted(CHECK);
+    walk(&mut counted, row, args, result, before);
+    counted.0
+}
+
 /// The same of what the leader is about to [`send`], which compares each piece of it with what it is now.
 pub fn noted(b: Here, row: &Row, args: &[u64; 6], result: i64, before: &Before) -> u64 {
     let mut seen = Noted {
@@ -343,8 +368,11 @@ pub fn receive(b: Here, row: &Row, args: &[u64; 6], first: u64, result: i64) -> 
         Some(theirs) if theirs != check(first, result, written) => Received::Damaged,
         _ => from.state,
     };
-    if received == Received::Whole && layout().number != 0 {
+    if received == Received::Whole && layout().number != 0 && !layout().is_unrelated() {
         find_places(row, args, result);
+    }
+    if received == Received::Whole && layout().is_unrelated() {
+        super::events::given(row, args, result);
     }
     received
 }

@@ -53,6 +53,9 @@ pub struct Difference {
     pub offset: u64,
     /// The leader's value, the follower's.
     pub values: Vec<String>,
+    /// Of different programs: what each of them has there, and around it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub around: Vec<String>,
     /// The number of the bit, if it is only one.
     pub single_bit: Option<u32>,
     /// Both are part of an address, of the same place in two layouts.
@@ -80,7 +83,7 @@ impl Difference {
     /// For a person.
     pub fn text(&self) -> String {
         format!(
-            "argument {}, offset {}: {}{}{}",
+            "argument {}, offset {}: {}{}{}{}",
             self.argument,
             self.offset,
             self.values.join(" against "),
@@ -91,6 +94,10 @@ impl Difference {
                 true =>
                     " (an address in each, of the same place: what the program does depends on where its memory lies)",
                 false => "",
+            },
+            match &self.around[..] {
+                [] => String::new(),
+                around => format!("\ngeryon:     {}", around.join("\ngeryon:     ")),
             }
         )
     }

@@ -30,7 +30,7 @@ impl Monitor {
             _ => {}
         }
         if what.starts_with("waits") {
-            text.push_str("geryon:   likely cause: a race in the program that no lock orders (plain loads and stores)\n");
+            text.push_str("geryon:   likely cause: a race in the program that no lock orders (plain loads and stores): try geryon discover, which finds them, or --order serial\n");
         }
         Some(text)
     }

@@ -6,7 +6,10 @@ use crate::state::{GroupId, Monitor};
 use geryon_abi::layout::Layout;
 
 /// What a run with variants ends with when they do not do the same.
-pub(crate) const ALARM: &str = "stopped before it had an effect: replicas that differ on purpose were led to do different things\n  an attack does that; so does a program that shows addresses, or orders things by them (see --variants)";
+const ALARM: &str = "stopped before it had an effect: replicas that differ on purpose were led to do different things\n  an attack does that; so does a program that shows addresses, or orders things by them (see --variants)";
+
+/// The same where they run different programs.
+const DIFFERENT: &str = "stopped before it had an effect: the replicas run different programs, which do different things here (see --variant)";
 
 /// The same, when one of them was killed from outside.
 pub(crate) const LOST: &str = "stopped: no replica takes the place of one that has another layout\n  try: without --variants, where one that is lost is replaced";
@@ -14,7 +17,15 @@ pub(crate) const LOST: &str = "stopped: no replica takes the place of one that h
 impl Monitor {
     /// Are replicas meant to differ?
     pub(crate) fn has_variants(&self) -> bool {
-        self.options.variants != Variants::None
+        self.options.variants != Variants::None || self.programs.is_some()
+    }
+
+    /// What such a run ends with when they do not do the same.
+    pub(crate) fn alarm(&self) -> &'static str {
+        match self.programs {
+            Some(_) => DIFFERENT,
+            None => ALARM,
+        }
     }
 
     /// Whose address it is, if not that of the replica that was led there, as a line for the report.

@@ -3,7 +3,7 @@
 //! the stack's first words and the kernel.
 
 use super::Installer;
-use super::stack::Words;
+use super::stack::{Initial, Words};
 use crate::layout;
 use crate::maps::AddressSpace;
 use crate::options::Variants;
@@ -89,31 +89,19 @@ impl Installer<'_> {
     /// The addresses on the initial stack: arguments, environment, auxiliary vector. That vector.
     fn correct_stack(&self, layout: Layout) -> Result<Vec<u64>> {
         let mut stack = Words::at(self.memory, self.start.rsp);
-        // argc, then two arrays that end with a zero, then pairs that end with a zero.
-        let mut at = 1;
-        for _ in 0..2 {
-            while stack.get(at)? != 0 {
-                at += 1;
-            }
-            at += 1;
-        }
-        let vector = at;
-        while stack.get(at)? != 0 {
-            at += 2;
-        }
-        stack.get(at + 1)?;
-        let mut words = stack.words[..at + 2].to_vec();
-        for word in &mut words[1..vector] {
+        let Initial { vector, .. } = stack.initial()?;
+        let mut words = stack.words[..vector.end].to_vec();
+        for word in &mut words[1..vector.start] {
             *word = layout.place(*word);
         }
-        for entry in words[vector..].as_chunks_mut::<2>().0 {
+        for entry in words[vector.clone()].as_chunks_mut::<2>().0 {
             if VECTOR_ADDRESSES.contains(&entry[0]) {
                 entry[1] = layout.place(entry[1]);
             }
         }
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         self.memory.write(self.start.rsp, &bytes)?;
-        Ok(words[vector..].to_vec())
+        Ok(words[vector].to_vec())
     }
 
     fn inject(&self, nr: i64, args: [u64; 6], what: &str) -> Result<u64> {

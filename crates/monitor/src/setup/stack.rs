@@ -7,6 +7,7 @@ use crate::private_field;
 use anyhow::Result;
 use geryon_abi::layout::{INJECTED_ENV, Layout, PRIVATE_BASE, PRIVATE_BYTES};
 use geryon_tracee::RemoteMemory;
+use std::ops::Range;
 
 const AT_NULL: u64 = 0;
 const AT_IGNORE: u64 = 1;
@@ -27,29 +28,16 @@ impl Installer<'_> {
         let m = self.memory;
         let rsp = self.start.rsp;
         let mut stack = Words::at(m, rsp);
-        let argc = stack.get(0)? as usize;
-        let env = argc.saturating_add(2);
-        let mut end = env;
-        while stack.get(end)? != 0 {
-            end += 1;
-        }
-        let mut aux = end + 1;
-        loop {
-            match stack.get(aux)? {
-                AT_NULL => break,
-                AT_SYSINFO_EHDR => m.set_word(rsp + WORD * aux as u64, AT_IGNORE)?,
-                _ => {}
-            }
-            aux += 2;
-        }
-        stack.get(aux + 1)?;
-        let mut vector = stack.words[end + 1..aux + 2].to_vec();
-        for entry in vector.as_chunks_mut::<2>().0 {
+        let Initial { env, vector } = stack.initial()?;
+        let end = vector.start - 1;
+        let mut entries = stack.words[vector.clone()].to_vec();
+        for (i, entry) in entries.as_chunks_mut::<2>().0.iter_mut().enumerate() {
             if entry[0] == AT_SYSINFO_EHDR {
                 entry[0] = AT_IGNORE;
+                m.set_word(rsp + WORD * (vector.start + 2 * i) as u64, AT_IGNORE)?;
             }
         }
-        self.tell_kernel(&vector, Layout::default());
+        self.tell_kernel(&entries, Layout::default());
         if !glibc {
             return Ok(());
         }
@@ -85,6 +73,14 @@ impl Installer<'_> {
     }
 }
 
+/// Where things stand on the initial stack, in words.
+pub(super) struct Initial {
+    /// The environment; a zero ends it.
+    pub(super) env: usize,
+    /// The auxiliary vector's pairs, with the one that ends it.
+    pub(super) vector: Range<usize>,
+}
+
 /// Words of a process from an address on, read page by page as they are asked for.
 pub(super) struct Words<'a> {
     memory: &'a RemoteMemory,
@@ -111,6 +107,26 @@ impl<'a> Words<'a> {
                 .extend(bytes.as_chunks().0.iter().map(|w| u64::from_le_bytes(*w)));
         }
         Ok(self.words[i])
+    }
+
+    /// Read the whole of the initial stack, where these begin: argc, then two arrays that end with a zero, then pairs.
+    pub(super) fn initial(&mut self) -> Result<Initial> {
+        let argc = self.get(0)? as usize;
+        let env = argc.saturating_add(2);
+        let mut at = env;
+        while self.get(at)? != 0 {
+            at += 1;
+        }
+        let start = at + 1;
+        at = start;
+        while self.get(at)? != AT_NULL {
+            at += 2;
+        }
+        self.get(at + 1)?;
+        Ok(Initial {
+            env,
+            vector: start..at + 2,
+        })
     }
 }
 
