@@ -1,6 +1,7 @@
 //! The command line of Geryon.
 
 mod ctl;
+mod discover;
 mod doctor;
 mod inject;
 mod pages;
@@ -8,6 +9,7 @@ mod program;
 mod ps;
 mod run;
 mod scan;
+mod sites;
 mod streams;
 mod syscalls;
 
@@ -55,6 +57,10 @@ enum Command {
     Ctl(ctl::Args),
     /// Tell what would be rewritten in programs and libraries: system calls, atomic instructions, places that wait.
     Scan(scan::Args),
+    /// Find where the threads of a program race, for `run --order clocks` to order it.
+    Discover(discover::Args),
+    /// What is known of places at which threads race, by builds of programs and libraries.
+    Sites(sites::Args),
     /// Tell whether this machine allows what Geryon needs.
     Doctor,
     /// Measure: native, N uncoordinated copies, and Geryon, interleaved.
@@ -90,6 +96,8 @@ fn main() -> ExitCode {
         Command::Trace(args) => ps::trace::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Ctl(args) => ctl::main(&args).map(|()| ExitCode::SUCCESS),
         Command::Scan(args) => scan::main(&args),
+        Command::Discover(args) => discover::main(&args),
+        Command::Sites(args) => sites::main(&args),
         Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),
         Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),
         Command::Inject(args) => inject::main(args),

@@ -4,6 +4,7 @@ use crate::OWN_FAILURE;
 use anyhow::{Context, Result};
 use geryon_abi::hooks::{HOOKS, REPLACED};
 use geryon_patch::{Found, Options, Plan, SiteKind, survey};
+use geryon_sites::{Known, build_id};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -57,8 +58,10 @@ fn kind(kind: SiteKind) -> &'static str {
 /// When the output cannot be written.
 pub fn main(args: &Args) -> Result<ExitCode> {
     let (mut text, mut objects, mut code) = (String::new(), Vec::new(), ExitCode::SUCCESS);
+    let known = Known::read()?.by_build();
     for file in &args.files {
-        match scan(file) {
+        let asked = build_id(file).and_then(|b| known.get(&b));
+        match scan(file, asked.map_or(&[], Vec::as_slice)) {
             Ok((plan, found)) if args.json => objects.push(object(file, &plan, &found)),
             Ok((plan, found)) => put(&mut text, file, &plan, &found, args.verbose),
             Err(e) => {
@@ -76,13 +79,15 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     }
 }
 
-fn scan(file: &Path) -> Result<(Plan, Vec<Found>)> {
+/// `asked`: places that are known to race (`geryon sites`).
+fn scan(file: &Path, asked: &[u64]) -> Result<(Plan, Vec<Found>)> {
     let bytes = std::fs::read(file).context("cannot be read")?;
     let options = Options {
         entries: HOOKS,
         rmw: true,
         waits: true,
         loads: true,
+        asked,
     };
     let plan = Plan::new(&bytes, &options).context("cannot be scanned")?;
     let mut found = survey(&plan);

@@ -23,6 +23,7 @@ mod request;
 pub mod role;
 pub mod rpc;
 pub mod sabotage;
+pub mod same;
 mod segment;
 pub mod sent;
 pub mod strict;
@@ -97,6 +98,8 @@ pub const MAX_PIECES: usize = 256;
 pub const MAX_WITH_ID: usize = 64;
 /// Bytes of a path below /proc in which ids are looked for.
 pub const MAX_PROC_PATH: usize = 256;
+/// Bytes of control data of a message with an id in it: as many descriptors as the kernel takes (253), and credentials.
+pub const MAX_CONTROL: usize = 1088;
 /// Words of a set of CPUs.
 pub const CPU_WORDS: usize = 16;
 /// Limits that a process has.
@@ -256,6 +259,8 @@ pub struct Private {
     pub proc_files: Word32,
     /// Which limits the program has set, a bit for each.
     pub limits_set: Word32,
+    /// 1 once it has asked for memory that its forks do not have, or have empty.
+    pub forks_apart: Word32,
     /// To what: soft and hard.
     pub limits: [[Word64; 2]; LIMITS],
     /// Name of the monitor's socket, from which descriptors come: see [`letter`].
@@ -324,8 +329,8 @@ pub struct Block {
     pub waiting_value: u64,
     /// Word that the kernel clears when the thread is gone (CLONE_CHILD_CLEARTID).
     pub clear_tid: u64,
-    /// Own host thread id.
-    pub own_tid: u32,
+    /// Own host thread id; 0: it is just made.
+    pub own_tid: AtomicU32,
     /// Thread id shown to the program.
     pub shown_tid: u32,
     /// This is a vfork's child, a process of its own in its parent's memory: see [`vforked`].
@@ -365,7 +370,7 @@ pub struct Block {
     pub starves: AtomicU32,
     /// Leader: what a copy of this thread can do anew as a follower, see [`repeat`].
     pub repeatable: u32,
-    /// From there in the log: position at the start of the call, or behind a turn taken since.
+    /// From there in the log: position at the start of the call, or behind a turn taken since. ([`repeat::END`]: from `pos`.)
     pub call_start: u64,
     /// 1: the record of this thread's birth is in the log.
     pub born: AtomicU32,
@@ -387,6 +392,13 @@ pub struct Block {
     pub flight_entered: u32,
     /// New leader: see [`carries`].
     pub carries: AtomicU32,
+    /// Follower of another program: behind the first word of the record that it asks for, see the agent's `log/passed.rs`.
+    pub asks: u64,
+    /// The same: 1 from the beginning of a call that the leader's program alone makes to its end.
+    pub passes_over: u32,
+    pad4: u32,
+    /// The same: how long what the leader has given a call is.
+    pub their_length: u64,
     /// Digest of what it was given.
     pub flight_digest: u64,
     /// Digest of what all have agreed on last that this thread is to do.
@@ -405,7 +417,8 @@ pub struct Block {
     pub flight_end: u64,
     /// Written by the monitor: 1 when it has halted the thread, whose call may have been cut short by it.
     pub halted: AtomicU32,
-    pad3: u32,
+    /// Written by the monitor: 1 in a copy of a leader's thread that is to wait for its call's end, see [`repeat::END`].
+    pub begun: AtomicU32,
     /// Written by the monitor at a promotion: 1 when the former leader has made this thread's next
     /// call, with the digest and the result that follow.
     pub given: AtomicU32,
@@ -483,6 +496,10 @@ pub struct Block {
     pub structure: [u8; MAX_WITH_ID],
     /// And instead of a path.
     pub path: [u8; MAX_PROC_PATH],
+    /// And of a message's control data.
+    pub control: [u8; MAX_CONTROL],
+    /// Follower: 1 while a signal is the last that the log has said of a hooked function, and has ended its wait there.
+    pub wait_ended: u32,
     /// What a call asks to be bound by, see [`Asked`].
     pub asked: Asked,
     /// 1: the program has bound the thread to these CPUs.
@@ -574,7 +591,7 @@ const _: () = {
     assert!(offset_of!(Block, frame) == 0x28);
     assert!(offset_of!(Block, fault_rip) == 0x30);
     assert!(offset_of!(Block, fault_rsp) == 0x38);
-    assert!(size_of::<Block>() < 0x4000);
+    assert!(size_of::<Block>() < 0x4800);
     assert!(size_of::<Private>() as u64 <= PRIVATE_BYTES);
     assert!(size_of::<RingControl>() == 4096);
     assert!(align_of::<RingControl>() == 4096);

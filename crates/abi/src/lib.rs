@@ -7,6 +7,7 @@
 pub mod frame;
 pub mod hooks;
 pub mod layout;
+pub mod looks;
 pub mod outcome;
 pub mod point;
 pub mod proc_file;

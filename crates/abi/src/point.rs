@@ -138,6 +138,8 @@ points! {
     /// to be forked; a forked child is about to ask for its group, or knows it and follows it not yet. Others
     /// go on beside the one that sleeps there: what two cores hide becomes likely. Nothing must come of it.
     RecordDelayed = "record-delayed", Deed::Delays;
+    /// A thread was made, and its creator has not noted its id.
+    ThreadMade = "thread-made", Deed::Delays;
 
     /// Follower: it is about to write to its line of the control page (`publishing` is set).
     Acknowledging = "acknowledging", Deed::Dies;
@@ -201,6 +203,8 @@ points! {
     StopKilled = "stop-killed", Deed::Monitor;
     /// A process is killed between its stop and the moment at which the monitor lets it go on.
     ResumeKilled = "resume-killed", Deed::Monitor;
+    /// A leader's process is killed when another one has told that it is about to send it a signal, and has not sent it.
+    AddresseeKilled = "addressee-killed", Deed::Monitor;
     /// The monitor has no descriptor left for a replica's memory. The run may stop, with a message and
     /// status 125.
     OpenFails = "open-fails", Deed::Monitor;

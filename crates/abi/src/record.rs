@@ -7,6 +7,8 @@
 //! +---------+----------+------------------+---------------------------------+
 //! ```
 
+/// Words of the record of a call's beginning: itself, the digest, six arguments.
+pub const BEGIN_WORDS: u64 = 8;
 /// Detail of an atomic's record: the compare failed, nothing was written, no tick.
 pub const FAILED: u8 = 1;
 /// Detail of a load's record: what was found is what the last atomic instruction on that word has left there.

@@ -4,12 +4,12 @@ use crate::compare::{self, expect};
 use crate::digest::CONFIRMED;
 use crate::event;
 use crate::ids;
-use crate::log::{append, first as first_word, get, publish, remember, word_at};
+use crate::log::{append, first as first_word, get, passed, publish, remember, word_at};
 use crate::marshal::{self, Before, Received};
 use crate::proc_files;
 use crate::promotion;
 use crate::raise;
-use crate::state::{Here, block, block_anew, leads, private};
+use crate::state::{Here, block, block_anew, have_own_programs, leads, private};
 use crate::stop::broken;
 use crate::undo;
 use crate::wait::intend_call;
@@ -17,6 +17,7 @@ use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, verify, why};
+use geryon_abi::looks::only_looks;
 use geryon_abi::outcome;
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::{Class, Row};
@@ -24,13 +25,14 @@ use geryon_abi::row::{Class, Row};
 pub mod copied;
 mod execute;
 mod limit;
+mod looks;
 mod reading;
 mod rendezvous;
 mod whose;
 pub mod writing;
 
 pub use execute::{check_asked, closes, execute, made, number_of, take_off};
-pub use rendezvous::{BEGIN_WORDS, begin, led_behind, rendezvous};
+pub use rendezvous::{begin, led_behind, rendezvous};
 
 /// Bits of a completion record's detail.
 pub mod after {
@@ -55,6 +57,13 @@ pub fn input_begun(frame: &mut Frame, row: &Row, start: u64) {
         return output(frame, row);
     }
     let digest = marshal::digest(row, &args);
+    if have_own_programs() && only_looks(row.nr) && !leads() {
+        let record = word(kind::CALL, 0, row.nr, 0);
+        if passed::find(b, record, Some(digest)) == Some(false) {
+            frame.rax = looks::answer(b, row.nr, args);
+            return;
+        }
+    }
     while !leads()
         && let Some((first, [])) = expect(b, frame, kind::CALL, row.nr, digest, &args)
     {
@@ -75,6 +84,10 @@ pub fn input_begun(frame: &mut Frame, row: &Row, start: u64) {
 
 /// A call that has to be confirmed before it happens.
 pub fn output(frame: &mut Frame, row: &Row) {
+    if !leads() && marshal::same::is_written_alone(row, &frame.args()) {
+        frame.rax = marshal::same::all_of(row, &frame.args());
+        return;
+    }
     let executes = begin(frame, row);
     let b = block();
     while !executes && let Some(first) = expect_end(b, frame, row.nr) {
@@ -144,12 +157,15 @@ fn is_unchanged(row: &Row, args: &[u64; 6]) -> bool {
 /// The bits of a record's first word that say how a call has ended.
 const ENDS: u64 = word(0, after::SIGNAL | after::RESTART, 0, 0);
 
+/// And those that say how long it is.
+const WORDS: u64 = word(0, 0, 0, u32::MAX);
+
 /// Leader: does the log say at `start` that the program's call has ended in that way?
 fn check_first(b: Here, start: u64, kind: u8, detail: &u8) {
     // SAFETY: as in `check_asked`.
     let frame = unsafe { &*(block_anew().frame as *const Frame) };
     let first = word_at(b, start);
-    let is_its = first & !ENDS == word(kind, 0, frame.rax as u16, 0);
+    let is_its = first & !ENDS & !WORDS == word(kind, 0, frame.rax as u16, 0);
     if !is_its || geryon_abi::record::detail_of(first) != *black_box(detail) {
         broken();
     }
@@ -181,7 +197,15 @@ pub fn complete(
         detail |= after::RESTART;
     }
     let detail = *black_box(&detail);
-    let first = word(k, detail, row.nr, 0);
+    let words = match have_own_programs() && (digest.is_none() || only_looks(row.nr)) {
+        true if detail & after::RESTART != 0 => 2 + u32::from(digest.is_some()),
+        true => {
+            let written = marshal::words(row, &frame.args(), shown, before) as u32;
+            2 + u32::from(digest.is_some()) + written
+        }
+        false => 0,
+    };
+    let first = word(k, detail, row.nr, words);
     b.flight_start = b.pos;
     if b.flight.load(Ordering::Relaxed) != flight::NONE {
         b.flight.store(flight::LOGGING, Ordering::Release);
@@ -260,6 +284,10 @@ pub fn finish(b: Here, frame: &mut Frame, row: &Row, first: u64) -> bool {
         }
     }
     crate::log::verified(b);
+    let result = match have_own_programs() && kind_of(first) == kind::END {
+        true => marshal::same::result(b, row, &frame.args(), result),
+        false => result,
+    };
     if detail & after::RESTART == 0 {
         ids::repeat(row, &frame.args(), result);
         proc_files::repeat(b, kind_of(first), row, &frame.args(), result);

@@ -17,6 +17,8 @@ const ENOSYS: i64 = -38;
 /// What is said where the table does not know better.
 const EINVAL: i64 = -22;
 const PR_SET_NAME: u32 = 15;
+const DONTFORK: u32 = 10;
+const WIPEONFORK: u32 = 18;
 
 /// Numbers of the calls that are treated by hand.
 pub mod nr {
@@ -44,6 +46,7 @@ pub mod nr {
     pub const EXIT: u64 = 60;
     pub const WAIT4: u64 = 61;
     pub const KILL: u64 = 62;
+    pub const MADVISE: u64 = 28;
     pub const PRCTL: u64 = 157;
     pub const SETRLIMIT: u64 = 160;
     pub const CHROOT: u64 = 161;
@@ -239,6 +242,9 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
             }
         }
         Class::Memory => {
+            if row.nr as u64 == nr::MADVISE && matches!(args[2] as u32, DONTFORK | WIPEONFORK) {
+                private().forks_apart.set(1);
+            }
             frame.rax = real(row.nr as u64, args) as u64;
             crate::access::mappings_change();
         }

@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod content;
+mod credentials;
 pub mod descriptor;
 mod list;
 pub mod path;
@@ -90,7 +91,8 @@ pub fn give_back(row: &Row, shown: &[u64; 6], given: &[u64; 6]) {
 /// which the gate has noted, may be another then.
 #[inline(always)]
 pub fn rewritten(row: &Row, args: &[u64; 6], result: i64) -> i64 {
-    let writes = are_ids_in(row) || is_read(row) && differ() || waits_for_signal(row, result);
+    let tells = is_read(row) || credentials::are_told(row.nr);
+    let writes = are_ids_in(row) || tells && differ() || waits_for_signal(row, result);
     if result >= 0 && writes {
         rewrite(row, args, result)
     } else {
@@ -105,6 +107,14 @@ pub fn is_the_programs(row: &Row, args: &[u64; 6], result: i64) -> bool {
     result <= 0
         || !waits_for_signal(row, result)
         || rpc(number::WAITED_FOR, args[1], result as u64, waited::GIVEN) != waited::NONE
+}
+
+/// New leader: what its predecessor's call has told was fetched. That one may have been lost before it had put ids in it
+/// right.
+pub fn inherited(row: &Row, args: &[u64; 6], result: i64) {
+    if result >= 0 && credentials::are_told(row.nr) {
+        credentials::show(row.nr, args, result, shown_as);
+    }
 }
 
 #[cold]
@@ -131,6 +141,10 @@ fn rewrite(row: &Row, args: &[u64; 6], result: i64) -> i64 {
             list::shown(args, result, shown_as).unwrap_or(result)
         }
         _ if is_read(row) => content::shown(row.nr, args, result, in_file).unwrap_or(result),
+        nr if credentials::are_told(nr) => {
+            credentials::show(nr, args, result, shown_as);
+            result
+        }
         _ if result == 0 => result,
         _ => path::shown_link(row, args, result, shown_as).unwrap_or(result),
     };
@@ -305,7 +319,7 @@ fn here(id: u32) -> Option<u32> {
     if id == private().shown_pid.get() {
         return Some(private().own_pid.get());
     }
-    slot_of(id).map(|slot| block_at(slot).own_tid)
+    slot_of(id).map(|slot| block_at(slot).own_tid.load(Ordering::Relaxed))
 }
 
 /// The slot of this process's thread that the program calls so.
@@ -318,7 +332,7 @@ pub fn shown_as(own: u32) -> u32 {
     if own == private().own_pid.get() {
         return private().shown_pid.get();
     }
-    match living(|b| b.own_tid == own) {
+    match living(|b| b.own_tid.load(Ordering::Relaxed) == own) {
         Some(slot) => block_at(slot).shown_tid,
         None => rpc(number::WHO, own as u64, who::SHOWN, 0) as u32,
     }

@@ -2,6 +2,7 @@
 //! here is what the agent makes of a log that ends, and of turns on the way.
 
 pub mod marks;
+pub mod passed;
 mod stamps;
 mod strict;
 mod world;
@@ -16,7 +17,7 @@ use geryon_ring::follow::{comes, get_torn as next, glance, look, take_words_torn
 use geryon_ring::memory::Log;
 
 pub use geryon_ring::follow::{
-    acknowledge, get_torn, is_cut, rewind, tell_tail, verified, word_at,
+    acknowledge, get_torn, is_cut, is_there, rewind, tell_tail, verified, word_at,
 };
 pub use geryon_ring::lead::{append, check_place, confirmed, is_end, put, put_again, reserve};
 pub use geryon_ring::roll::{are_all, readers, sleepers};
@@ -116,6 +117,9 @@ pub fn first(b: Here) -> Option<u64> {
         } else if kind_of(w) == kind::KIN {
             crate::serial::kin::take(b, w, false);
         } else if !crate::serial::active() || crate::serial::runs(b) {
+            if passed::passes_over(b, w) {
+                continue;
+            }
             return Some(w);
         } else {
             crate::diverge::diverged(why::KIND, b.pos - 1, plain(word(kind::TURN, 0, 0, 0)));
@@ -171,8 +175,5 @@ pub fn remember(mut b: Here, word: u64) {
 /// A test may have the thread sleep here.
 #[inline(always)]
 pub fn delay() {
-    let ns = point!(RecordDelayed, 0);
-    if ns != 0 {
-        crate::wait::pause(ns as u64);
-    }
+    crate::wait::pause_if(point!(RecordDelayed, 0));
 }

@@ -1,13 +1,15 @@
 //! One walk over a call's arguments, as its row describes them: digest of what goes in
 //! (`ingoing`), copy of what comes out (`outgoing`), and between whom it is copied (`transfer`).
 
+pub mod events;
 mod ingoing;
 mod outgoing;
+pub mod same;
 mod transfer;
 
 pub use ingoing::digest;
 pub use outgoing::{Before, before};
-pub use transfer::{Received, inherit, noted, receive, send, send_again, written};
+pub use transfer::{Received, inherit, noted, receive, send, send_again, words, written};
 
 use geryon_abi::row::{Kind, Row};
 use geryon_abi::table::kind_of;

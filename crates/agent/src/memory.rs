@@ -1,6 +1,7 @@
 //! Calls that choose addresses: one order for the whole process, and in followers the
 //! leader's addresses.
 
+mod own;
 mod still;
 mod undone;
 
@@ -15,7 +16,7 @@ use crate::marshal;
 use crate::passage::Passage;
 use crate::raise;
 use crate::shared;
-use crate::state::{Here, block, header, layout, leads, private};
+use crate::state::{Here, block, header, layout, leads, private, tell_kin};
 use crate::stop::{broken, refused};
 use crate::wait::{Patience, announce, announce_end};
 use core::hint::black_box;
@@ -70,6 +71,10 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     if nr == NR_BRK && private().env_injected.get() != 0 {
         remove_injected_env();
     }
+    if layout().is_unrelated() && !uses_file(nr, &args) {
+        frame.rax = own::map(row, args) as u64;
+        return;
+    }
     let agreed = shared::is_agreed(nr, &args);
     if agreed && call::rendezvous(frame, row.nr, digest, args) {
         shared::agreed(nr, &args);
@@ -85,13 +90,18 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         }
         lead(b, row, args, digest)
     });
-    // (What is written into a shared mapping would be written into the file: code there is not rewritten.)
-    let is_private = nr == NR_MMAP && uses_file(nr, &args) && !shared::is_shared(args[3]);
-    if is_private && !failed(result) && args[2] & PROT_EXEC != 0 {
-        rpc(number::MAPPED, result as u64, args[1], 0);
-    }
     crate::access::mappings_change();
     frame.rax = result as u64;
+}
+
+/// Has code that was mapped rewritten. Trampolines lie where nothing is mapped: what is so is alike in all replicas as long
+/// as nobody makes the next memory call.
+fn rewrite(nr: u64, args: &[u64; 6], result: i64) {
+    // (What is written into a shared mapping would be written into the file: code there is not rewritten.)
+    let is_private = nr == NR_MMAP && uses_file(nr, args) && !shared::is_shared(args[3]);
+    if is_private && args[2] & PROT_EXEC != 0 {
+        rpc(number::MAPPED, result as u64, args[1], 0);
+    }
 }
 
 fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
@@ -118,12 +128,15 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
         real_in_flight(call::number_of(row), &given, true);
         noted(b)
     };
+    if object > 0 {
+        tell_kin();
+    }
     let of_object = if object > 0 { OF_OBJECT } else { 0 };
     let detail = of_object | undone::lead(nr, &args, result);
     let first = word(kind::MEMORY, detail, row.nr, tick);
     let start = *black_box(&b.pos);
     point!(MemoryUnlogged);
-    let named = layout().name(result as u64);
+    let named = own::logged(layout(), result);
     append(b, [first, digest, named]);
     if object > 0 {
         append(b, [seal(first, object as u32, named)]);
@@ -131,10 +144,15 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     // (All will believe what is logged, and registers hold it on the way there.)
     let meant = word(kind::MEMORY, detail, row.nr, MEMORY.now());
     let in_log = layout().place(word_at(b, start + 2)) as i64;
-    if word_at(b, start) != meant || (object >= 0 && in_log != noted(b)) {
+    let of_now = own::logged(layout(), noted(b)) as i64;
+    if word_at(b, start) != meant || (object >= 0 && in_log != layout().place(of_now as u64) as i64)
+    {
         broken();
     }
-    let result = in_log;
+    let result = match layout().is_unrelated() {
+        true => noted(b),
+        false => in_log,
+    };
     remember(b, first);
     if uses_file(nr, &args) {
         let maps = &private().file_maps;
@@ -145,6 +163,7 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     if !failed(result) {
         still::changed(nr, &args, result as u64);
         shared::changed(nr, &args, result as u64, object > 0);
+        rewrite(nr, &args, result);
     }
     MEMORY.tick();
     MEMORY.leave();
@@ -187,9 +206,12 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
         if !MEMORY.await_turn_at(b, start, tick) {
             continue;
         }
+        let mut result = result;
         if !failed(result) {
             let own = point!(RepeatFails, repeat(nr, args, result, object));
-            if own != result {
+            if layout().is_unrelated() && !failed(own) {
+                result = own;
+            } else if own != result {
                 diverged_for_good(
                     why::LOCAL,
                     start,
@@ -217,6 +239,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
         if !failed(result) {
             still::changed(nr, &args, result as u64);
             shared::changed(nr, &args, result as u64, object != 0);
+            rewrite(nr, &args, result);
         }
         point!(MemoryRepeated);
         MEMORY.turn_done(tick);
@@ -266,8 +289,10 @@ fn uses_file(nr: u64, args: &[u64; 6]) -> bool {
 fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
     match nr {
         NR_MMAP => {
-            a[0] = result as u64;
-            a[3] = (a[3] & !MAP_FIXED_NOREPLACE) | MAP_FIXED;
+            if !layout().is_unrelated() {
+                a[0] = result as u64;
+                a[3] = (a[3] & !MAP_FIXED_NOREPLACE) | MAP_FIXED;
+            }
             if object != 0 {
                 return shared::map(a, object);
             }

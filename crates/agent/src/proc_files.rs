@@ -12,6 +12,7 @@ use crate::ids::path::{Text, number as id_in};
 use crate::ids::{mine, shown_as, slot_of};
 use crate::state::{Here, block, block_at, leads, private};
 use crate::undo::place_of;
+use core::sync::atomic::Ordering;
 use geryon_abi::layout::rpc as number;
 use geryon_abi::layout::{MAX_THREADS, NAME_BYTES};
 use geryon_abi::proc_file::{COMM, MAX_VALUE, MEM, NAMES, Writing};
@@ -300,7 +301,7 @@ pub fn give_names() {
     for slot in 0..MAX_THREADS {
         let mut b = block_at(slot);
         if b.is_named != 0 && b.this != 0 {
-            give_name(b.own_tid, &b.name);
+            give_name(b.own_tid.load(Ordering::Relaxed), &b.name);
             b.is_named = 0;
         }
     }

@@ -13,7 +13,7 @@ use crate::memory::await_file_maps;
 use crate::passage::Passage;
 use crate::promotion;
 use crate::raise;
-use crate::state::{Here, block, block_at, header, leads, private};
+use crate::state::{Here, block, block_at, header, is_kin, leads, private, tell_kin};
 use crate::thread::flags::{
     CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_FILES, CLONE_FS, CLONE_PARENT_SETTID,
     CLONE_VFORK, CLONE_VM, traced,
@@ -327,6 +327,9 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.shares_files.set(0);
     point!(ChildUnmapped);
     map_segment(passage);
+    if is_kin() {
+        tell_kin();
+    }
     crate::shared::born();
     if flags & CLONE_FILES != 0 {
         rpc(number::BEGUN, 0, 0, 0);

@@ -58,6 +58,9 @@ impl Heir for Here {
             }
             false => crate::files::inherit(),
         }
+        if crate::state::have_own_programs() {
+            marshal::events::register_again();
+        }
         // Whoever has still to map a file finds it here.
         header()
             .open
@@ -177,6 +180,7 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
         b.given.store(0, Ordering::Release);
         return None;
     }
+    crate::ids::inherited(row, args, result);
     accept(b, flight::RETURNED);
     crate::timer::was_given(b, row.nr, args, result);
     crate::settings::were_given(b, row.nr, result);
@@ -186,13 +190,10 @@ pub fn given(mut b: Here, row: &Row, args: &[u64; 6], digest: u64) -> Option<i64
         crate::serial::release(b);
     }
     announce(wait::KERNEL, row.nr as u64, 0);
-    // (A reader may keep it waiting: a copy of this thread begins the call anew, as a follower.)
-    let copies =
-        digest == crate::digest::CONFIRMED && b.pos == b.call_start + crate::call::BEGIN_WORDS;
-    b.repeatable = if copies {
-        repeat::CALL
-    } else {
-        repeat::NOTHING
+    // (A reader may keep it waiting: a copy of this thread waits for the call's end, as a follower.)
+    b.repeatable = match digest {
+        crate::digest::CONFIRMED => repeat::END,
+        _ => repeat::NOTHING,
     };
     if writing::is_cut_short(row.nr as u64, args, result)
         && !crate::call::is_still_agreed(b, row, args)

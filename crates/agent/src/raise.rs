@@ -6,7 +6,7 @@ use crate::call::after;
 use crate::compare::same_kind;
 use crate::gate::{guarded, real, rpc, rpc_on_user_stack};
 use crate::log::{publish, put, remember};
-use crate::state::{Here, block, leads};
+use crate::state::{Here, block, block_anew, leads};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{Interruption, MAX_INTERRUPTIONS, rpc as number};
@@ -24,6 +24,8 @@ const SA_RESTART: u64 = 0x1000_0000;
 pub(crate) const CONVERGED: u8 = 2;
 /// The same, before a load that is the last record's again.
 pub(crate) const POLLS: u8 = 3;
+/// In the record of a signal that has come during a wait which is not logged: the wait is over.
+pub(crate) const ENDED: u32 = 1;
 /// Is it at an instruction, not at a call?
 pub(crate) const fn interrupts(detail: u8) -> bool {
     matches!(detail, CONVERGED | POLLS)
@@ -257,4 +259,9 @@ pub fn follow_signal_here(b: Here, first: u64) {
     remember(b, first);
     let taken = together::take_logged(b);
     rpc_on_user_stack(number::DELIVER_HERE, taken.more(), taken.address());
+    let mut b = block_anew();
+    if leads() {
+        // (It has come to lead in the handler. How far a leader may write is not how far there is anything to read.)
+        b.limit = b.pos;
+    }
 }

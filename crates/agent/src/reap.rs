@@ -78,7 +78,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
         }
         b.repeatable = repeat::CALL;
         if serial::active() {
-            serial::release(b);
+            serial::release_to_wait(b);
         }
         intend_call(b, row.nr, digest);
         announce(wait::KERNEL, row.nr as u64, 0);

@@ -5,15 +5,16 @@
 //!
 //! (In the leader's memory and not in what all know from the log: another thread may have been given a signal
 //! before the call is over that has sent it.) Only those with a handler, without a value, and that are not read
-//! from a descriptor.
+//! from a descriptor; what goes to another process may be.
 
 use crate::gate::{guarded, real, rpc};
 use crate::ids;
 use crate::state::{Here, block, block_at, header, leads, private};
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{MAX_THREADS, Sent, Siginfo, rpc as number};
+use geryon_abi::layout::{MAX_THREADS, Sent, Siginfo, rpc as number, sent};
 
 const NR_RT_SIGACTION: u64 = 13;
+const NR_READ: u16 = 0;
 const NR_KILL: u16 = 62;
 const NR_RT_SIGTIMEDWAIT: u16 = 128;
 const NR_TKILL: u16 = 200;
@@ -22,13 +23,13 @@ const NR_SIGNALFD: u16 = 282;
 const NR_SIGNALFD4: u16 = 289;
 const NR_PIDFD_SEND_SIGNAL: u16 = 424;
 const SIGKILL: u64 = 9;
+/// `struct signalfd_siginfo`, which begins with the signal.
+const READ_SIZE: u64 = 128;
 /// Beyond these, others are sent each one anew.
 const LAST: u64 = 31;
 /// SIG_DFL and SIG_IGN: no handlers.
 const LAST_OF_NONE: u64 = 1;
 
-/// (Of those beyond [`LAST`] several may be sent, and one is noted. A thread whose kernel has given it one takes no other before
-/// that has come.)
 fn bit(signal: u64) -> u64 {
     match signal {
         1..=64 => 1 << (signal - 1),
@@ -47,7 +48,9 @@ pub fn is_made(nr: u16, args: &[u64; 6]) {
 #[cold]
 fn note(nr: u16, args: &[u64; 6]) {
     if let Some((to, signal)) = sends(nr, args) {
-        to.add(handled(signal));
+        if is_handled(signal) {
+            to.add(signal);
+        }
     } else if let Some((to, signal)) = posts(nr, args) {
         rpc(number::SENDS, nr.into(), to, signal);
     }
@@ -96,10 +99,33 @@ pub fn was_made(b: Here, nr: u16, args: &[u64; 6], result: i64) {
     }
 }
 
+/// Leader: a call has been made, and is not logged yet. (Behind that its successor would be sent again what it has read.)
+#[inline(always)]
+pub fn was_read(nr: u16, args: &[u64; 6], result: i64) {
+    if nr == NR_READ && result >= READ_SIZE as i64 && header().posted.load(Ordering::Relaxed) != 0 {
+        are_read(args, result as u64);
+    }
+}
+
+/// From a descriptor, if it is one of signals: the monitor, which sees none of those come, finds that out.
+#[cold]
+fn are_read([fd, at, ..]: &[u64; 6], len: u64) {
+    for place in (*at..at + len).step_by(READ_SIZE as usize) {
+        let mut signal = 0;
+        // SAFETY: inside `guarded`.
+        guarded(|| signal = unsafe { (place as *const u32).read_unaligned() });
+        if u64::from(header().posted.load(Ordering::Relaxed)) & bit(signal.into()) != 0 {
+            rpc(number::CAME, signal.into(), 1 + u64::from(*fd as u32), 0);
+        }
+    }
+}
+
 #[cold]
 fn failed(nr: u16, args: &[u64; 6]) {
     if let Some((to, signal)) = sends(nr, args) {
-        to.remove(bit(signal));
+        if is_handled(signal) {
+            to.take(signal);
+        }
     } else if let Some((to, _)) = posts(nr, args)
         && leads()
     {
@@ -114,22 +140,19 @@ fn is_read_from_descriptor(b: Here, set: u64) {
     guarded(|| mask = unsafe { (set as *const u64).read_unaligned() });
     let p = private();
     p.sent_apart.set(p.sent_apart.get() | mask);
-    p.sent.remove(mask);
-    b.sent.remove(mask);
+    for signal in (1..=sent::LAST).filter(|s| mask & bit(*s) != 0) {
+        p.sent.forget(signal);
+        b.sent.forget(signal);
+    }
 }
 
-/// Its bit, if it has a handler, and cannot be had otherwise.
-fn handled(signal: u64) -> u64 {
-    let bit = bit(signal);
+/// Has it a handler, and cannot be had otherwise?
+fn is_handled(signal: u64) -> bool {
     let mut action = [0u64; 4];
-    if bit & !private().sent_apart.get() == 0 {
-        return 0;
-    }
     let args = [signal, 0, action.as_mut_ptr() as u64, 8, 0, 0];
-    match real(NR_RT_SIGACTION, args) == 0 && action[0] > LAST_OF_NONE {
-        true => bit,
-        false => 0,
-    }
+    bit(signal) & !private().sent_apart.get() != 0
+        && real(NR_RT_SIGACTION, args) == 0
+        && action[0] > LAST_OF_NONE
 }
 
 /// All: the thread has been given a signal.
@@ -139,12 +162,11 @@ pub fn was_given(b: Here, info: &Siginfo) {
 
 /// (The kernel takes the thread's own first.)
 fn came(b: Here, signal: u64) {
-    let bit = bit(signal);
-    let of = match b.sent.bits() & bit {
+    let of = match b.sent.count(signal) {
         0 => &private().sent,
         _ => &b.sent,
     };
-    of.remove(bit);
+    of.take(signal);
 }
 
 /// Leader: one that the monitor has not seen come. (What a handler is given it has.)
@@ -167,15 +189,11 @@ pub fn loses_handler(args: &[u64; 6]) -> Option<u64> {
 
 /// All: it has none any more. Those that wait may go with it.
 pub fn handler_lost(signal: u64) {
-    let bit = bit(signal);
     let p = private();
-    p.sent.remove(bit);
-    block().sent.remove(bit);
+    p.sent.forget(signal);
+    block().sent.forget(signal);
     for slot in (0..MAX_THREADS).filter(|_| p.multi.get() != 0) {
-        let sent = sent_to(slot);
-        if sent.bits() & bit != 0 {
-            sent.remove(bit);
-        }
+        sent_to(slot).forget(signal);
     }
     is_over(signal);
 }

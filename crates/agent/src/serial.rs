@@ -14,7 +14,7 @@ mod quick;
 use crate::diverge::diverged;
 use crate::event::plain;
 use crate::log::{append, get, is_cut, publish, put, remember, rewind, word_at};
-use crate::state::{Here, block, block_anew, block_at, leads, private};
+use crate::state::{Here, block, block_anew, block_at, layout, leads, private};
 use crate::stop::broken;
 use crate::thread::await_exits;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at, wake_one_at};
@@ -96,12 +96,12 @@ pub fn active() -> bool {
 }
 
 /// Does this thread look who waits for the turn, and for signals? In a process with one thread, too, whatever the order:
-/// of signals it hears nowhere else while it spins. (Not where how often it comes to such a place is its own replica's affair.)
+/// of signals it hears nowhere else while it spins. (Not where how often it comes to such a place is its own replica's affair, or its own program's.)
 #[inline(always)]
 pub fn looks() -> bool {
     let p = private();
     let is_counted = p.serial.get() != 0 || p.multi.get() == 0 && p.uncounted.get() == 0;
-    is_counted && block().vforked == 0
+    is_counted && block().vforked == 0 && !layout().is_unrelated()
 }
 
 /// Is this process run serially?
@@ -126,9 +126,16 @@ pub fn begin(mut b: Here) {
 
 /// Leader: about to make this call, which may block; let others run.
 pub fn release_for(b: Here, nr: u16, args: &[u64; 6]) {
+    crate::log::passed::begins(b);
     let lends =
         is_awaited() && times_lent().load(Ordering::SeqCst) < MOST_LENT && quick::is(nr, args);
     give(b, lends);
+}
+
+/// Leader: about to wait in a call; let others run.
+pub fn release_to_wait(b: Here) {
+    crate::log::passed::begins(b);
+    release(b);
 }
 
 /// Leader: about to block; let others run.
@@ -446,7 +453,7 @@ pub fn yield_turn(mut b: Here) {
     }
     b.call_start = b.pos;
     b.repeatable = repeat::CALL;
-    release(b);
+    release_to_wait(b);
     acquire(b);
     b.repeatable = repeat::NOTHING;
     log_yield(b);

@@ -8,6 +8,7 @@
 use crate::gate::{guarded, real};
 use crate::ids::{mine, slot_of};
 use crate::state::{Here, block, block_at, leads, private};
+use core::sync::atomic::Ordering;
 use geryon_abi::layout::{CPU_WORDS, LIMITS, MAX_THREADS};
 use geryon_abi::row::Row;
 
@@ -134,7 +135,7 @@ pub fn apply() {
             real(
                 NR_SCHED_SETAFFINITY as u64,
                 [
-                    b.own_tid.into(),
+                    b.own_tid.load(Ordering::Relaxed).into(),
                     8 * CPU_WORDS as u64,
                     b.cpus.as_ptr() as u64,
                     0,

@@ -52,7 +52,7 @@ static CUT: AtomicU64 = AtomicU64::new(0);
 /// Follower, when it has been given what a call has returned.
 #[inline(always)]
 pub fn given(row: &Row, args: &[u64; 6], result: i64) {
-    if layout().number != 0 && result >= 0 {
+    if layout().number != 0 && !layout().is_unrelated() && result >= 0 {
         look(row, args, result as u64);
     }
 }

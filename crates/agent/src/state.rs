@@ -99,6 +99,12 @@ pub fn layout() -> Layout {
     private().layout
 }
 
+/// Do replicas run different programs, each with memory of its own?
+#[inline(always)]
+pub fn have_own_programs() -> bool {
+    layout().is_unrelated()
+}
+
 /// The head of the group's shared segment.
 #[inline(always)]
 pub fn header() -> &'static Header {
@@ -110,6 +116,14 @@ pub fn header() -> &'static Header {
 #[inline(never)]
 pub fn is_to_lead() -> bool {
     header().leader.load(Ordering::SeqCst) == private().replica.get()
+}
+
+/// What is logged of this process from here on has turns of the kin in it: whoever takes over is not to go on before they are
+/// replayed, by a process that need not be one of them yet.
+pub fn tell_kin() {
+    if private().serial.get() != 0 {
+        header().open.kin.store(1, Ordering::SeqCst);
+    }
 }
 
 /// Is this process one of the kin, which take turns?

@@ -206,6 +206,14 @@ pub fn pause(ns: u64) {
     real(NR_NANOSLEEP, [time.as_ptr() as u64, 0, 0, 0, 0, 0]);
 }
 
+/// A test may want a pause there, of so long.
+#[inline(always)]
+pub fn pause_if(ns: i64) {
+    if ns != 0 {
+        pause(ns as u64);
+    }
+}
+
 /// Wake all that sleep on the word at `address`.
 pub fn wake_at(address: u64, shared: bool) {
     wake(address, shared, i32::MAX);

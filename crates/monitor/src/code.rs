@@ -72,6 +72,12 @@ pub fn rewrite(
     areas: &mut Areas,
     (address, len): (u64, u64),
 ) -> Result<()> {
+    if target.layout.is_unrelated() {
+        for map in target.space.code(address, address + len)? {
+            rewrite_first(target, image, plans, areas, &map, None)?;
+        }
+        return Ok(());
+    }
     let at = (target.layout.name(address), len);
     if let Some(mapping) = areas.next(target.replica, at) {
         return rewrite_as_well(target, image, plans, areas, &mapping);
@@ -169,7 +175,12 @@ fn rewrite_first(
         area = map_area(target.tracee, image, place, len)?.then_some(place);
     } else {
         for a in candidates(map.start, map.end, len) {
-            if target.space.is_free(a, len) && map_area(target.tracee, image, a, len)? {
+            // (Where another replica has its own, of another program, nobody would know whose code it is.)
+            let is_anothers = target.layout.is_unrelated() && areas.has_area(a);
+            if !is_anothers
+                && target.space.is_free(a, len)
+                && map_area(target.tracee, image, a, len)?
+            {
                 area = Some(a);
                 break;
             }

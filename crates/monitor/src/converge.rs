@@ -57,6 +57,10 @@ impl Monitor {
         let Some((id, _)) = self.membership(pid) else {
             return;
         };
+        if self.programs.is_some() {
+            // Threads of different programs are never in the same state.
+            return;
+        }
         let at = self.convergences.0.entry((id, slot));
         let c = at.or_insert_with(|| Convergence {
             since: Instant::now(),

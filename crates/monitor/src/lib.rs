@@ -23,10 +23,13 @@ mod obey;
 mod objects;
 mod options;
 mod order;
+mod part;
 mod plans;
 mod points;
+mod programs;
 mod recover;
 mod report;
+mod rules;
 mod run;
 mod segment;
 mod setup;
@@ -46,5 +49,7 @@ pub use options::{
     Often, OnDivergence, OnRace, Options, Order, Outcome, Replacements, Sabotage, SharedFiles,
     Variants, Verify,
 };
+pub use plans::Asked;
 pub use recover::can_populate;
+pub use rules::Rules;
 pub use run::run;

@@ -64,6 +64,13 @@ impl Monitor {
         if self.options.replicas == 1 {
             return Err("the run has one replica only".into());
         }
+        if self.programs.is_some() {
+            return match command {
+                Command::Drop(_) if !self.has_takeovers() => Ok(()),
+                Command::Drop(_) => Err("a replica is being replaced, or judged: ask again".into()),
+                _ => Err("replicas run different programs, and one of them can be dropped only (--variant)".into()),
+            };
+        }
         if is_about_replicas && self.has_variants() {
             return Err("replicas of different layouts cannot be copied (--variants)".into());
         }
@@ -112,6 +119,9 @@ impl Monitor {
 
     fn drop_as_asked(&mut self, number: u32) -> Result<String, String> {
         let replica = self.one_of_several(number)?;
+        if self.programs.is_some() {
+            self.part_from(replica)?;
+        }
         self.tell_given_up(replica, "geryon ctl asked for it".into());
         self.end_as_asked(replica);
         Ok(format!("replica {number} is taken out"))

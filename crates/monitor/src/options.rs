@@ -1,5 +1,7 @@
 //! What a run means, as opposed to what was typed.
 
+use crate::plans::Asked;
+use crate::rules::Rules;
 use geryon_abi::layout::{LONG_RING_WORDS, RING_WORDS};
 use geryon_fault::Fault;
 use geryon_tracee::points::FailAt;
@@ -199,6 +201,10 @@ pub struct Options {
     pub on_race: OnRace,
     /// How they differ on purpose.
     pub variants: Variants,
+    /// What the replicas behind the first run instead of the program, in their order; none: the same.
+    pub others: Vec<PathBuf>,
+    /// What these may say differently.
+    pub tolerated: Rules,
     /// What follows when replicas differ.
     pub on_divergence: OnDivergence,
     /// How often a pair of sleeping replicas is made (two replicas only).
@@ -221,6 +227,8 @@ pub struct Options {
     pub fail_at: Vec<FailAt>,
     /// Rewrite code (else every call traps: slow, for comparison).
     pub patch: bool,
+    /// Places at which threads are known to race, by build: ordered where they run in parallel.
+    pub asked: Asked,
     /// The program starts with SIGPIPE ignored.
     pub ignore_sigpipe: bool,
 }

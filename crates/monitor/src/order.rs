@@ -10,7 +10,6 @@ mod race;
 mod stand;
 
 use crate::journal::Event;
-use crate::plans::Plans;
 use crate::state::{Descent, GroupId, Monitor, Otherwise};
 use crate::{block_field, private_field};
 use anyhow::Result;
@@ -111,7 +110,7 @@ impl Monitor {
                 return Ok(());
             }
             if !self.plans.waits() {
-                self.plans = Plans::new(true);
+                self.plans = self.plans.for_serial();
             }
         }
         let Some(d) = self.running.descent.take() else {

@@ -51,8 +51,8 @@ impl Monitor {
         let due = points::fails_in(point, replica);
         if !points::is_armed(point, replica) {
             // It costs a stop each time. (The memory is not kept: it may be that of a program which
-            // is about to be replaced.)
-            RemoteMemory::open(pid)?.write(at, &[NOP])?;
+            // is about to be replaced. And the process may have no first thread any more.)
+            RemoteMemory::open(tid)?.write(at, &[NOP])?;
         }
         if due {
             self.fail(tid, pid, point)?;

@@ -2,6 +2,7 @@
 //! goes on. (Design, section 10; the order of steps and the state to carry are those of "Copying a
 //! live process"; replacement by fork: seed 3, section 3.6, without its copy of all memory.)
 
+mod apart;
 mod copy;
 mod credentials;
 mod dead;
@@ -78,6 +79,8 @@ impl Monitor {
     /// The replica was taken out. Have it made anew, if that is wanted.
     pub(crate) fn lose(&mut self, replica: usize) {
         if self.replicas[replica].given_up {
+        } else if self.programs.is_some() {
+            self.tell_given_up(replica, "the others run another program".into());
         } else if self.options.on_divergence.replaces() {
             if self.lacks_replicas() {
                 self.want(replica);
@@ -245,15 +248,17 @@ impl Monitor {
             return Ok(Attempt::Later("there is nothing to copy".into()));
         }
         let mut last = usize::MAX;
-        if let Some(kin) = self.kin(&lacking, replica) {
-            match self.replace_kin(&kin, replica)? {
-                Attempt::Done(source) => last = source,
-                other => return Ok(other),
-            }
-            lacking = self.lacking(replica);
-        }
         while let Some(id) = lacking.first() {
-            match self.replace_in(*id, replica)? {
+            // (One may have come to share memory while another one was copied.)
+            let kin = match last == usize::MAX || self.are_kin(&lacking) {
+                true => self.kin(&lacking, replica),
+                false => None,
+            };
+            let attempt = match kin {
+                Some(kin) => self.replace_kin(&kin, replica)?,
+                None => self.replace_in(*id, replica)?,
+            };
+            match attempt {
                 Attempt::Done(source) => last = source,
                 other => return Ok(other),
             }

@@ -119,7 +119,7 @@ impl Monitor {
         }
         let may_race = w.why == why::DIGEST || self.looks_like_race(pid, &w);
         if may_race && self.threads_of(pid) > 1 && !self.is_serial() {
-            text.push_str("geryon:   where threads meet by plain loads, --order clocks cannot repeat them: try --order serial\n");
+            text.push_str("geryon:   where threads meet by plain loads, --order clocks repeats those that it knows: try geryon discover, which finds more, or --order serial\n");
         }
         out.message.clone_from(&text);
         self.write_report(&out);

@@ -27,6 +27,7 @@ use crate::limits::FileSize;
 use crate::meeting::Convergences;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
+use crate::programs::Programs;
 use crate::recover::can_populate;
 use crate::signals::Signals;
 use crate::stand_in::StandIns;
@@ -37,6 +38,7 @@ use geryon_abi::point::FaultPoint;
 use geryon_symbols::Symbolizer;
 use geryon_tracee::{Event, Passage, Stop, Stopped, kill, points, reaches_all, wait_any};
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How often the watchdog looks, in milliseconds.
@@ -53,7 +55,7 @@ const REAP_S: u64 = 10;
 ///
 /// # Errors
 /// Geryon's own failures; the program's are in the outcome.
-pub fn run(options: Options) -> Result<Outcome> {
+pub fn run(mut options: Options) -> Result<Outcome> {
     let injection = options
         .fault
         .map(|f| Injection::new(f, options.replicas as usize))
@@ -65,6 +67,7 @@ pub fn run(options: Options) -> Result<Outcome> {
             )
         })?;
     }
+    let programs = Programs::of(&options)?;
     points::arm(&options.fail_at);
     let journal = Journal::create(options.journal.as_deref())?;
     let limit = FileSize::lift()?;
@@ -76,6 +79,7 @@ pub fn run(options: Options) -> Result<Outcome> {
     let replicas = checkpoint::seats(options.replicas as usize, options.checkpoint.is_some());
     let seats = replicas.len();
     let is_serial = options.order.is_serial(options.replicas);
+    let asked = std::mem::take(&mut options.asked);
     let mut m = Monitor {
         replicas,
         checkpoints: options.checkpoint.map(Checkpoints::new),
@@ -84,7 +88,8 @@ pub fn run(options: Options) -> Result<Outcome> {
         passage: Passage::open().context("a socket for the replicas")?,
         reaches_all: reaches_all(),
         running: Running::new(is_serial),
-        plans: Plans::new(is_serial),
+        plans: Plans::new(is_serial, Rc::new(asked)),
+        programs,
         groups: HashMap::new(),
         retired: HashMap::new(),
         processes: HashMap::from([(pid, Process::new(0))]),
@@ -98,6 +103,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         injection,
         taken_over: false,
         ended: Vec::new(),
+        gone: Default::default(),
         post: Default::default(),
         jobs: Default::default(),
         deposed: HashSet::new(),

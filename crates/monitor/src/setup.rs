@@ -5,6 +5,7 @@ mod auxv;
 pub mod filters;
 mod patience;
 pub mod place;
+pub mod program;
 pub mod receive;
 mod stack;
 mod timers;
@@ -20,6 +21,7 @@ use geryon_abi::layout::{
     role, stack_top,
 };
 use geryon_tracee::{Passage, Pid, Regs, RemoteMemory, Stopped};
+use program::Program;
 use std::os::fd::{AsFd, BorrowedFd};
 
 const PROT_READ: u64 = 1;
@@ -238,11 +240,17 @@ impl Installer<'_> {
     }
 
     /// Copy the process, which was installed, and make the copy another replica of its group, with
-    /// the given mask of blocked signals. It is left stopped where this process stands.
+    /// the given mask of blocked signals. It is left stopped where this process stands. `instead`: the program that it has,
+    /// and the one that the copy gets.
     ///
     /// # Errors
     /// When clone fails or the copy's memory cannot be written.
-    pub fn make_copy(&self, id: Identity, mask: u64) -> Result<(Pid, RemoteMemory)> {
+    pub fn make_copy(
+        &self,
+        id: Identity,
+        instead: Option<(&Program, &Program)>,
+        mask: u64,
+    ) -> Result<(Pid, RemoteMemory)> {
         let pid = self.clone_process()?;
         let memory = RemoteMemory::open(pid)?;
         let mut copy = Installer {
@@ -255,6 +263,9 @@ impl Installer<'_> {
         copy.become_copy(id, mask)?;
         if id.layout.number != 0 {
             copy.take_layout(id.layout)?;
+        }
+        if let Some((old, new)) = instead {
+            copy.load(old, new)?;
         }
         Ok((pid, memory))
     }

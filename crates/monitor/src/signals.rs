@@ -148,6 +148,18 @@ pub(crate) fn blocked(tid: Pid) -> u64 {
     blocked
 }
 
+/// Would the process's kernel keep this signal for it, although nothing would come of it now? Its first thread blocks it.
+pub(crate) fn keeps(pid: Pid, signal: i32) -> bool {
+    let is_ignored = disposition(pid, signal) == Disposition::Ignored;
+    is_ignored && signal != libc::SIGCONT && blocked(pid) & bit(signal) != 0
+}
+
+/// Is it a descriptor from which a process reads its signals?
+pub(crate) fn are_read_from(pid: Pid, fd: u64) -> bool {
+    let name = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
+    name.is_ok_and(|name| name.as_os_str() == "anon_inode:[signalfd]")
+}
+
 /// Does the process ignore this signal because it has said so?
 pub(crate) fn ignores(pid: Pid, signal: i32) -> bool {
     Dispositions::of(pid).ignored & bit(signal) != 0
@@ -360,12 +372,15 @@ impl Monitor {
             return Ok(info);
         }
         let info = Stopped(tid).siginfo()?;
-        let process = self
-            .threads
-            .get(&tid)
-            .and_then(|t| self.processes.get_mut(&t.pid));
+        Ok(self.as_inherited(tid, info))
+    }
+
+    /// What a thread's signal showed before it was sent on to a new leader, if it was.
+    fn as_inherited(&mut self, tid: Pid, info: [u64; 16]) -> [u64; 16] {
+        let pid = self.threads.get(&tid).map(|t| t.pid);
+        let process = pid.and_then(|pid| self.processes.get_mut(&pid));
         let was = process.and_then(|p| crate::takeover::as_it_was(&mut p.inherited, &info));
-        Ok(was.unwrap_or(info))
+        was.unwrap_or(info)
     }
 
     /// The sender as the program knows it, where another replica has taken its place.
@@ -566,9 +581,11 @@ impl Monitor {
         if let Ok(info) = Stopped(tid).siginfo()
             && info[0] as i32 == signal
             && sender(&info) != ours
-            && let Some(t) = self.threads.get_mut(&tid)
         {
-            t.resent.push(info);
+            let info = self.as_inherited(tid, info);
+            if let Some(t) = self.threads.get_mut(&tid) {
+                t.resent.push(info);
+            }
         }
     }
 

@@ -23,6 +23,7 @@ use crate::meeting::Convergences;
 use crate::objects::Shared;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
+use crate::programs::Programs;
 use crate::recover::{Dead, Unsharing, Wanted};
 use crate::stand_in::StandIns;
 use crate::takeover::{Ended, Post};
@@ -31,7 +32,7 @@ use anyhow::{Context, Result};
 use geryon_abi::layout::Layout;
 use geryon_symbols::Symbolizer;
 use geryon_tracee::{Passage, Pid, RemoteMemory};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,8 @@ pub struct Monitor {
     pub running: Running,
     /// Patch plans of the files that replicas map.
     pub plans: Plans,
+    /// The programs of a run whose replicas have different ones.
+    pub programs: Option<Programs>,
     /// What holds for a replica in all its groups, by index.
     pub replicas: Vec<Replica>,
     /// The groups with a living member, or one that is yet to be born.
@@ -83,6 +86,8 @@ pub struct Monitor {
     pub taken_over: bool,
     /// Processes of the program that have ended and that their parents may still wait for.
     pub ended: Vec<Ended>,
+    /// Processes that have led and are gone, by their own ids, and what the program calls them, where that is another id.
+    pub(crate) gone: VecDeque<(Pid, Pid)>,
     /// Signals that its processes have sent one another.
     pub(crate) post: Post,
     /// Its process groups.

@@ -23,6 +23,7 @@ mod guests;
 mod heir;
 mod holder;
 mod kin;
+mod locks;
 mod posted;
 mod quiet;
 mod rest;
@@ -37,7 +38,7 @@ mod untold;
 pub use children::Ended;
 
 use crate::journal::Event;
-use crate::state::{GroupId, Monitor, Process};
+use crate::state::{Group, GroupId, Monitor, Process};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::{Call, Legacy};
@@ -149,6 +150,10 @@ impl Monitor {
             .filter(|(_, p)| !ends(p))
             .map(|(p, _)| *p)
             .collect();
+        // (It may be lost before it has made the call, and its successor calls another process so: nobody would end this one.)
+        let doomed = |g: &&Group| g.leader == replica && g.ending && g.doomed;
+        let doomed = self.groups.values().filter(doomed);
+        let doomed: Vec<Pid> = doomed.filter_map(Group::leader_pid).collect();
         let guests = self.guests_of(replica);
         let over_too = self.guests_over(replica, successor);
         let (mut unled, mut over) = (Vec::new(), Vec::new());
@@ -186,7 +191,7 @@ impl Monitor {
             if let (None, Some(end)) = (g.members[successor].pid, g.members[successor].end) {
                 // The program's process has ended; it was killed on its way out.
                 g.leader_gone = Some(Instant::now());
-                over.push((g.name, end, former == self.root));
+                over.push((*id, end, former == self.root));
                 continue;
             }
             let before = g.takeover.take();
@@ -209,11 +214,14 @@ impl Monitor {
         for id in unled {
             self.answer_early(id);
         }
-        for (name, end, root) in over {
+        for (id, end, root) in over {
             if root {
                 self.outcome.get_or_insert(end.into());
             }
-            self.child_ended(name, end);
+            // (Its parent may be one of those before it, and has left it to another one.)
+            if let Some(name) = self.groups.get(&id).map(|g| g.name) {
+                self.child_ended(name, end);
+            }
         }
         for (name, end) in over_too {
             self.child_ended(name, end);
@@ -224,6 +232,7 @@ impl Monitor {
             self.disown(p);
             kill(p, libc::SIGKILL);
         }
+        doomed.into_iter().for_each(|p| kill(p, libc::SIGKILL));
         self.lose_another(successor);
     }
 
@@ -248,6 +257,9 @@ impl Monitor {
             {
                 g.takeover = Some(t);
             } else {
+                if let Some(shown) = self.groups.get(&id).map(|g| g.name.shown) {
+                    self.note_lost(shown, &t);
+                }
                 self.end_takeover(&t);
             }
             if self.outcome.is_some() {
@@ -355,6 +367,7 @@ impl Monitor {
         }
         if !t.told {
             t.told = true;
+            self.tell_of_locks(t, pid);
             self.dies_at(FaultPoint::SuccessorLeads, pid);
             self.forget_reaped(id);
             self.goes_on_stopped(id);

@@ -296,9 +296,9 @@ impl Monitor {
     /// What to try where the leader may be right, alone against all.
     pub(crate) fn advice_on_race(&self) -> &'static str {
         if self.checkpoints.is_some() {
-            "the log could not be replayed: try a shorter --checkpoint, or --order serial, which repeats races"
+            "the log could not be replayed: try a shorter --checkpoint, or --order serial, which repeats races; geryon discover finds where they are"
         } else {
-            "with --checkpoint the log is replayed to find out whether it is, and --order serial repeats races"
+            "with --checkpoint the log is replayed to find out whether it is, and --order serial repeats races; geryon discover finds where they are"
         }
     }
 

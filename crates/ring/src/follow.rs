@@ -86,6 +86,12 @@ pub fn glance<T: Thread>(t: T) -> Option<u64> {
     is_there.then(|| t.ring().read(t.pos()))
 }
 
+/// Is the word `n` ahead there already?
+pub fn is_there<T: Thread>(t: T, n: u64) -> bool {
+    let at = t.pos() + n;
+    at < t.limit() || at < t.ring().head()
+}
+
 /// The record at `pos` was the leader's mistake and is not in the log any more.
 pub fn rewind<T: Thread>(t: T, pos: u64) {
     t.set_pos(pos);

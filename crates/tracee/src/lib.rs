@@ -7,6 +7,7 @@ mod breakpoint;
 mod extended;
 mod filter;
 mod memory;
+mod outlive;
 mod passage;
 pub mod points;
 mod queue;
@@ -20,6 +21,7 @@ pub use breakpoint::is_breakpoint;
 pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;
+pub use outlive::outlive;
 pub use passage::{Passage, descriptor_of};
 pub use queue::{Queue, Siginfo, queue_signal};
 pub use scheduling::{Scheduling, scheduling, set_scheduling};
@@ -28,7 +30,7 @@ pub use stat::{
     core_of, cpu_ticks, exit_signal, memory_layout, processor_time, reaches_all, sleeps, state,
     text, thread_ticks,
 };
-pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any};
+pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any, wait_for, wait_next};
 
 use geryon_abi::point::FaultPoint;
 use std::io::{Error, Result};
@@ -70,6 +72,16 @@ pub const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
 /// What ptrace(2) says; EPERM where the system forbids tracing.
 pub fn seize(pid: Pid) -> Result<()> {
     ptrace(libc::PTRACE_SEIZE, pid, 0, OPTIONS as usize)
+}
+
+/// Attach to a process and all threads and processes that it makes, which stop for their signals, and before they end.
+///
+/// # Errors
+/// As [`seize`].
+pub fn seize_descendants(pid: Pid) -> Result<()> {
+    let made = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
+    let options = made | libc::PTRACE_O_TRACEEXIT | libc::PTRACE_O_EXITKILL;
+    ptrace(libc::PTRACE_SEIZE, pid, 0, options as usize)
 }
 
 impl Stopped {
@@ -241,7 +253,7 @@ impl Stopped {
         let mut halves = 0;
         while halves < 2 {
             self.resume_to_syscall()?;
-            match stop::wait_for(self.0)? {
+            match wait_for(self.0)? {
                 Stop::Syscall(_) => halves += 1,
                 Stop::Event(
                     _,
@@ -270,13 +282,15 @@ impl Stopped {
         let mask = self.mask()?;
         self.set_mask(u64::MAX)?;
         self.set_regs(&calling(saved, at, nr, args))?;
+        let mut is_to_stop = false;
         let mut signal = 0;
         loop {
             self.resume(std::mem::take(&mut signal))?;
-            match stop::wait_for(self.0)? {
+            match wait_for(self.0)? {
                 Stop::Event(_, Event::Seccomp) => break,
                 Stop::Event(_, Event::Clone | Event::Fork | Event::Vfork | Event::Stop(_)) => {}
-                // SIGSTOP, which nobody can block.
+                // Nobody can block it. It would stop the process, and nobody would hear of that.
+                Stop::Signal(_, libc::SIGSTOP) => is_to_stop = true,
                 Stop::Signal(_, it) => signal = it,
                 end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
                     return Err(stop::ended(end));
@@ -288,7 +302,30 @@ impl Stopped {
         // Their number of a call, which is none, makes the kernel pass over the second one.
         self.set_regs(&saved)?;
         self.set_mask(mask)?;
+        if is_to_stop && !self.is_to_go_on()? {
+            self.send(libc::SIGSTOP)?;
+        }
         Ok(result)
+    }
+
+    /// Does a SIGCONT wait, so that what is to stop the process came before it, and is void?
+    fn is_to_go_on(self) -> Result<bool> {
+        for queue in [Queue::Thread, Queue::Process] {
+            let mut all = self.queued(queue)?.into_iter();
+            if all.any(|info| info[0] as i32 == libc::SIGCONT) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Send the thread a signal.
+    fn send(self, signal: i32) -> Result<()> {
+        // SAFETY: plain call.
+        match unsafe { libc::syscall(libc::SYS_tkill, self.0, signal) } {
+            0 => Ok(()),
+            _ => Err(Error::last_os_error()),
+        }
     }
 
     /// Make the thread fork its process, with more flags of clone(2), by the call `nr`, at `at` (see
@@ -322,7 +359,7 @@ impl Stopped {
         })?;
         self.interrupt()?;
         self.resume(0)?;
-        match stop::wait_for(self.0)? {
+        match wait_for(self.0)? {
             Stop::Event(_, Event::Stop(_)) => Ok(()),
             end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
                 Err(stop::ended(end))
@@ -337,7 +374,7 @@ impl Stopped {
     /// When the thread dies on the way.
     pub fn finish_syscall(self) -> Result<()> {
         self.resume_to_syscall()?;
-        match stop::wait_for(self.0)? {
+        match wait_for(self.0)? {
             Stop::Syscall(_) => Ok(()),
             end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
                 Err(stop::ended(end))
@@ -353,7 +390,7 @@ impl Stopped {
 /// ESRCH when it has died; its end is reported by [`wait_any`].
 pub fn settle(pid: Pid) -> Result<()> {
     loop {
-        match stop::wait_for(pid)? {
+        match wait_for(pid)? {
             Stop::Event(_, Event::Stop(_)) => return Ok(()),
             end @ (Stop::Exited(..) | Stop::Killed(..) | Stop::Event(_, Event::Exit)) => {
                 return Err(stop::ended(end));

@@ -147,10 +147,23 @@ pub fn poll_for(pid: Pid) -> Result<Option<Stop>> {
 /// # Errors
 /// ECHILD when it is not ours.
 pub fn wait_for(pid: Pid) -> Result<Stop> {
+    wait(pid)
+}
+
+/// Wait for any child or tracee.
+///
+/// # Errors
+/// ECHILD when there is nobody left.
+pub fn wait_next() -> Result<Stop> {
+    wait(-1)
+}
+
+fn wait(whom: Pid) -> Result<Stop> {
     let mut status = 0;
     loop {
         // SAFETY: `status` outlives the call.
-        if unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } == pid {
+        let pid = unsafe { libc::waitpid(whom, &raw mut status, libc::__WALL) };
+        if pid > 0 {
             return Ok(Stop::decode(pid, status));
         }
         let e = Error::last_os_error();

@@ -40,6 +40,13 @@ pub struct Layout {
     mapped_end: u64,
 }
 
+/// [`Layout::number`] of [`Layout::UNRELATED`].
+const NO_NUMBER: u64 = u64::MAX;
+/// Below this a word is a number: there the kernel maps nothing of a program's by itself.
+const LOWEST_ADDRESS: u64 = 0x40_0000;
+/// And from here on.
+const END_OF_ADDRESSES: u64 = 1 << 47;
+
 /// What lies elsewhere in each layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moves {
@@ -55,6 +62,19 @@ pub enum Moves {
 }
 
 impl Layout {
+    /// Replicas run different programs (`--variant`): an address in one says nothing of any in another.
+    pub const UNRELATED: Layout = Layout {
+        number: NO_NUMBER,
+        program_end: 0,
+        mapped_end: 0,
+    };
+
+    /// Is it [`Layout::UNRELATED`]?
+    #[inline(always)]
+    pub const fn is_unrelated(self) -> bool {
+        self.number == NO_NUMBER
+    }
+
     /// The first one is where the kernel has put everything; `number`: how many distances below that.
     pub const fn new(number: u32, moves: Moves) -> Layout {
         let (program_end, mapped_end) = match moves {
@@ -92,12 +112,17 @@ impl Layout {
         }
     }
 
-    /// The name of what is at this address in this layout.
+    /// The name of what is at this address in this layout. (Of unrelated ones: whether it is one.)
     #[inline(always)]
     pub const fn name(self, address: u64) -> u64 {
-        match self.number != 0 && self.is_own(address) {
-            true => address + self.distance(),
-            false => address,
+        if self.number == 0 {
+            address
+        } else if self.is_unrelated() {
+            (address != 0) as u64
+        } else if self.is_own(address) {
+            address + self.distance()
+        } else {
+            address
         }
     }
 
@@ -106,7 +131,12 @@ impl Layout {
     pub const fn opaque(self, word: u64) -> u64 {
         const DIFFER: u64 = (1 << 48) - DISTANCE;
         let lowest = (super::MAX_REPLICAS as u64 - 1) * DISTANCE;
-        if self.program_end == 0 {
+        if self.is_unrelated() {
+            match word >= LOWEST_ADDRESS && word < END_OF_ADDRESSES {
+                true => LOWEST_ADDRESS,
+                false => word,
+            }
+        } else if self.program_end == 0 {
             word
         } else if word >= PROGRAM - lowest && word < PROGRAM + DISTANCE {
             word & !DIFFER | DISTANCE
@@ -275,6 +305,22 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn unrelated_layouts_have_no_name_for_a_place() {
+        let layout = Layout::UNRELATED;
+        for address in IMAGES.into_iter().chain(REST) {
+            assert_eq!(layout.name(address), layout.name(STILL));
+            assert_eq!(layout.opaque(address), layout.opaque(STILL));
+            assert!(!layout.moves(address) && !layout.is_own(address));
+            assert_eq!(layout.place(address), address);
+        }
+        assert_ne!(layout.name(0), layout.name(IMAGES[0]));
+        for number in [0, 7, 0xffff, u64::MAX] {
+            assert_eq!(layout.opaque(number), number);
+        }
+        assert!(!layout.keeps_anonymous());
     }
 
     #[test]

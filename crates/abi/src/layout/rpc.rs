@@ -93,7 +93,8 @@ pub const WATCHES: u64 = BASE + 35;
 /// A leader is about to send another process a signal: (number of the call, whom, signal; 0: the last one that its
 /// thread has told of was not sent).
 pub const SENDS: u64 = BASE + 36;
-/// A leader's process has been given a signal that another one has sent it, or never will be: (signal).
+/// A leader's process has been given a signal that another one has sent it, or never will be: (signal, 0); or may have read
+/// it from a descriptor: (signal, one more than that).
 pub const CAME: u64 = BASE + 37;
 /// The leader's thread is about to have another program, in a process with seccomp filters: (`Block::filter`).
 pub const FILTERS: u64 = BASE + 38;

@@ -93,6 +93,8 @@ pub struct OpenHeader {
     pub leader_pid: AtomicU32,
     /// 1: the monitor knows that the sleeping ones hold up much of the log.
     pub crowded: AtomicU32,
+    /// 1: its leader is one of the kin, or about to be, before that shows in the log (see [`super::kin`]).
+    pub kin: AtomicU32,
     /// File mappings replayed, by replica: a descriptor is not closed before these agree.
     pub file_maps: [AtomicU64; MAX_REPLICAS],
     /// So many loads of words that threads store plainly the leader's threads have made.

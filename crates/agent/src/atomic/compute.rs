@@ -124,6 +124,23 @@ pub(super) fn apply_load(d: &Descriptor, s: &mut Saved, found: u64) {
         op::COMPARE => after_sub(s, found, src, 0, d.size),
         op::COMPARE_TO => after_sub(s, src, found, 0, d.size),
         op::TEST => s.set_flags(sign_zero(found & src, d.size), false),
+        op::LOAD_ADD => {
+            after_add(s, src, found, 0, d.size);
+            set_source(d, s, src.wrapping_add(found));
+        }
+        op::LOAD_SUB => {
+            after_sub(s, src, found, 0, d.size);
+            set_source(d, s, src.wrapping_sub(found));
+        }
+        op::LOAD_AND | op::LOAD_OR | op::LOAD_XOR => {
+            let v = match d.op {
+                op::LOAD_AND => src & found,
+                op::LOAD_OR => src | found,
+                _ => src ^ found,
+            };
+            s.set_flags(sign_zero(v, d.size), false);
+            set_source(d, s, v);
+        }
         _ => {}
     }
 }

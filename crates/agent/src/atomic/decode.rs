@@ -45,7 +45,7 @@ pub(super) mod op {
     pub const TEST: u8 = 23;
     /// Those that only load.
     pub const fn loads(op: u8) -> bool {
-        matches!(op, LOAD..=TEST | LOAD_SIGN4 | LOAD_SIGN8)
+        matches!(op, LOAD..=TEST | LOAD_SIGN4..=LOAD_XOR)
     }
     /// `pause`.
     pub const PAUSE: u8 = 24;
@@ -57,6 +57,14 @@ pub(super) mod op {
     pub const LOAD_SIGN4: u8 = 27;
     /// The same, of 8 bytes.
     pub const LOAD_SIGN8: u8 = 28;
+    /// `add` of memory to a register.
+    pub const LOAD_ADD: u8 = 29;
+    /// `sub` of memory from a register.
+    pub const LOAD_SUB: u8 = 30;
+    /// `and`, `or`, `xor` of memory into a register.
+    pub const LOAD_AND: u8 = 31;
+    pub const LOAD_OR: u8 = 32;
+    pub const LOAD_XOR: u8 = 33;
 }
 
 /// Registers as the stub saved them: flags (lahf << 8 | seto), then encoding order.

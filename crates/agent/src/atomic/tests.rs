@@ -196,6 +196,11 @@ fn plain() -> Vec<Form> {
     all.extend(with_immediate!(STORE, "mov"));
     all.extend(to_register!(LOAD, "mov"));
     all.extend(to_register!(COMPARE_TO, "cmp"));
+    all.extend(to_register!(LOAD_ADD, "add"));
+    all.extend(to_register!(LOAD_SUB, "sub"));
+    all.extend(to_register!(LOAD_AND, "and"));
+    all.extend(to_register!(LOAD_OR, "or"));
+    all.extend(to_register!(LOAD_XOR, "xor"));
     all.extend(with_register!(COMPARE, "cmp"));
     all.extend(with_register!(TEST, "test"));
     all.extend(with_immediate!(COMPARE, "cmp"));

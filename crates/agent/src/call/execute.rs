@@ -1,6 +1,6 @@
 //! The leader makes a call, which must happen exactly once whatever becomes of it.
 
-use super::{copied, is_unchanged, limit, reading, writing};
+use super::{copied, is_unchanged, limit, looks, reading, writing};
 use crate::digest::CONFIRMED;
 use crate::gate::{real_blocking_taken_off, real_in_flight};
 use crate::ids;
@@ -43,7 +43,6 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         // to it as a follower's.
         crate::memory::let_files_be_mapped();
     }
-    let mut first = true;
     let shown = args;
     check_asked(row, &shown);
     // (What is copied before it is confirmed.)
@@ -68,13 +67,12 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     }
     let mut limit = limit::Limit::new();
     loop {
-        b.repeatable = if first || digest != CONFIRMED {
-            repeat::CALL
-        } else {
-            repeat::NOTHING
+        b.repeatable = match digest {
+            CONFIRMED => repeat::END,
+            _ => repeat::CALL,
         };
-        first = false;
-        if serial::active() && !crate::shared::keeps_turn(row.nr, &args) {
+        let keeps = crate::shared::keeps_turn(row.nr, &args) || looks::keeps_turn(row.nr);
+        if serial::active() && !keeps {
             serial::release_for(b, row.nr, &args);
         }
         intend_call(b, row.nr, digest);
@@ -109,6 +107,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         b = block_anew();
         ids::give_back(row, &shown, &now);
         result = ids::rewritten(row, &shown, result);
+        crate::sent::was_read(row.nr, &shown, result);
         if room.is_some() || writing::was_halted(b) {
             result = writing::complete(b, row, &args, checked, result);
         }
@@ -140,7 +139,9 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         }
         result = crate::mask::shown(b, row, &shown, result);
         b.repeatable = repeat::NOTHING;
-        b.call_start = b.pos;
+        if checked {
+            b.call_start = b.pos;
+        }
         // The monitor stops threads; epoll_wait and others show that as EINTR (design, 10).
         if result == -4 && !raise::pending(block()) {
             take_off(b, row.nr, digest);

@@ -15,7 +15,7 @@
 
 use crate::gate::real;
 use crate::log::confirmed;
-use crate::state::{Here, private};
+use crate::state::{Here, block, private};
 use geryon_abi::layout::{verify, vforked};
 use geryon_abi::outcome::{ChangesFile, changes_file};
 use geryon_ring::roll::By;
@@ -30,8 +30,8 @@ pub fn waits(b: Here) -> bool {
     private().verify != verify::ASYNC || b.vforked != vforked::NOT
 }
 
-/// Leader: wait until this call, which has been published, is confirmed.
-pub fn wait(b: Here, nr: u16, args: &[u64; 6]) {
+/// Leader: wait until this call, whose beginning has been published up to `logged`, is confirmed.
+pub fn wait(nr: u16, args: &[u64; 6], logged: u64) {
     // (Asked while the others are on their way.)
     let by = match changes_file(nr.into()) {
         _ if !is_majority_enough() => By::All,
@@ -39,7 +39,7 @@ pub fn wait(b: Here, nr: u16, args: &[u64; 6]) {
         ChangesFile::IfNamed if is_file(args[0]) => By::All,
         ChangesFile::IfNamed | ChangesFile::Never => By::Majority,
     };
-    confirmed(b, b.pos, by);
+    confirmed(block(), logged, by);
 }
 
 /// Those who have confirmed a call of this kind, at least, when it is made.

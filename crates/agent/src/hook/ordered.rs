@@ -8,7 +8,7 @@ use crate::gate::on_user_stack;
 use crate::log::{get_first, publish, put, remember, verified};
 use crate::raise;
 use crate::serial::is_serial;
-use crate::state::{Here, block, layout, leads, private};
+use crate::state::{Here, block, block_anew, layout, leads, private};
 use crate::wait::intend_on;
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::hooks as id;
@@ -117,14 +117,17 @@ pub(super) fn log_word(b: Here, w: u64) {
 /// Follower: the next record of a hooked function; signals that come first run here. None when this
 /// replica leads by now.
 #[inline(always)]
-pub(super) fn next(b: Here) -> Option<u64> {
+pub(super) fn next(mut b: Here) -> Option<u64> {
     loop {
         let w = get_first(b)?;
+        b.wait_ended = 0;
         if kind_of(w) != kind::SIGNAL {
             remember(b, w);
             return Some(w);
         }
         raise::follow_signal_here(b, w);
+        b = block_anew();
+        b.wait_ended = u32::from(low_of(w) == raise::ENDED);
     }
 }
 
@@ -261,12 +264,24 @@ pub(super) fn follow_errno(b: Here, hook: u16, sure: u16, object: u64) -> Option
 
 /// The same for functions that return -1 and set errno.
 pub(super) fn acquire_errno(hook: u16, sure: u16, object: u64, a: [u64; 3]) -> i32 {
-    let b = block();
+    let mut b = block();
     crate::shared::stand();
+    b.wait_ended = 0;
     if !leads()
         && let Some(r) = follow_errno(b, hook, sure, object)
     {
         return r;
+    }
+    if core::mem::take(&mut b.wait_ended) != 0 {
+        // The handler was the end of the lost leader's wait.
+        if let Some(p) = errno() {
+            p.store(EINTR as u32, Ordering::Relaxed);
+        }
+        log_word(
+            b,
+            word(kind::OUTCOME, hook as u8, hash16(object), EINTR as u32),
+        );
+        return -1;
     }
     intend_hook(b, object, hook);
     let r = suspended(b, hook, object, a[0], a[1], a[2]);

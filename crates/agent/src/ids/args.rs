@@ -1,6 +1,7 @@
 //! Arguments of calls in which ids stand, with those that the kernel is to be given. What lies in memory is
 //! the program's: where an id stands there, the kernel is shown a copy.
 
+use super::credentials;
 use crate::gate::{guarded, rpc};
 use geryon_abi::layout::{Block, MAX_WITH_ID, rpc as number, who};
 use geryon_abi::row::{Kind, Row};
@@ -15,7 +16,13 @@ const CAP_HEADER_BYTES: u64 = 8;
 /// The call was made: what the kernel has written to a copy belongs to the program.
 pub fn give_back(row: &Row, shown: &[u64; 6], given: &[u64; 6]) {
     for i in 0..row.args.len() {
-        if row.args[i].kind == Kind::CapHeader && given[i] != shown[i] {
+        if given[i] == shown[i] {
+            continue;
+        }
+        if matches!(row.args[i].kind, Kind::MmsghdrIn(_)) {
+            credentials::give_back(shown[i], given[i]);
+        }
+        if row.args[i].kind == Kind::CapHeader {
             let (from, to) = (given[i] as *const u32, shown[i] as *mut u32);
             guarded(|| {
                 // SAFETY: inside `guarded`.
@@ -41,6 +48,8 @@ pub fn has_ids(row: &Row) -> bool {
                 | Kind::InId(..)
                 | Kind::CapHeader
                 | Kind::Sigevent
+                | Kind::MsghdrIn
+                | Kind::MmsghdrIn(_)
                 | Kind::Path
                 | Kind::ByCommand
         )
@@ -72,6 +81,11 @@ pub fn with(
             Kind::CapHeader => given[i] = in_copy(at, CAP_HEADER_BYTES, 4, copies, &named)?,
             Kind::Sigevent if is_for_thread(at) => {
                 given[i] = in_copy(at, SIGEVENT_BYTES, SIGEVENT_THREAD.0, copies, &named)?;
+            }
+            Kind::MsghdrIn => given[i] = credentials::in_message(at, copies, &named).unwrap_or(at),
+            Kind::MmsghdrIn(n) => {
+                let n = n as usize;
+                (given[i], given[n]) = credentials::in_messages(at, args[n], copies, &named);
             }
             Kind::Path => given[i] = super::path::with(at, &mut copies.path, &named),
             _ => {}

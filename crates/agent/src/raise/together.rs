@@ -6,7 +6,7 @@ use super::pending;
 use crate::access::here;
 use crate::gate::{real, rpc};
 use crate::log::{get, put};
-use crate::state::{Here, layout};
+use crate::state::{Here, have_own_programs, layout};
 use crate::stop::broken;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MAX_PENDING, MAX_TOGETHER, Siginfo, rpc as number};
@@ -69,7 +69,9 @@ pub fn take_queued(mut b: Here) -> Together {
         crate::timer::rang(&info);
         crate::sent::was_given(b, &info);
         for w in info.0 {
-            put(b, layout().name(w));
+            // (Of addresses in another program nothing is known.)
+            let is_own = have_own_programs();
+            put(b, if is_own { w } else { layout().name(w) });
         }
         put(b, left as u64);
         taken.add(info);

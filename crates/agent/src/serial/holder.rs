@@ -53,7 +53,7 @@ impl Holder {
     pub(super) fn spins(&mut self) -> bool {
         let slot = owner().load(Ordering::SeqCst);
         let h = block_at(slot as usize);
-        let (events, used) = (h.events, thread_time(h.own_tid));
+        let (events, used) = (h.events, thread_time(h.own_tid.load(Ordering::Relaxed)));
         if slot != self.slot || events != self.events || self.used == 0 {
             *self = Holder {
                 slot,

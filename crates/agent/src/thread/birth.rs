@@ -148,13 +148,20 @@ fn start(frame: &Frame, slot: usize, shown: u32) -> i64 {
         block_at(slot).free.store(1, Ordering::Release);
         ALIVE.fetch_sub(1, Ordering::Relaxed);
     } else {
-        // As it will itself: its creator may name it at once.
-        block_at(slot).own_tid = result as u32;
+        crate::wait::pause_if(point!(ThreadMade, 0));
+        note_own(slot, result as u32);
         if leads() && shown == 0 {
             block_at(slot).shown_tid = result as u32;
         }
     }
     result
+}
+
+/// Its creator may name a thread at once: it has this id, as it will find out itself. (It has another one where the creator
+/// stands here in a copy, which has been told so.)
+fn note_own(slot: usize, tid: u32) {
+    let own = &block_at(slot).own_tid;
+    let _ = own.compare_exchange(0, tid, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// Clone with the slot's block and agent stack; `state` is what the child starts from.
@@ -171,7 +178,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     let copy = top - FRAME_BYTES as u64;
     new.this = address;
     new.slot = slot as u32;
-    new.own_tid = 0;
+    new.own_tid.store(0, Ordering::Relaxed);
     new.stack_top = top;
     new.frame = copy;
     new.called = 0;
@@ -181,7 +188,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     } else {
         orders()
     });
-    if crate::serial::is_serial() && !vforked {
+    if crate::serial::is_serial() && !vforked && !crate::state::layout().is_unrelated() {
         new.plain = geryon_abi::layout::FIRST_LOOK;
     }
     new.has_turn.store(vforked as u32, Ordering::Relaxed);

@@ -74,7 +74,8 @@ extern "C" fn geryon_first_turn() {
 
 /// The first record of a thread or process carries the id that the program sees.
 pub fn greet(mut b: Here) {
-    b.own_tid = real(NR_GETTID, [0; 6]) as u32;
+    let own = real(NR_GETTID, [0; 6]) as u32;
+    b.own_tid.store(own, Ordering::Relaxed);
     let ours = word(kind::HELLO, 0, 0, 0);
     while !leads()
         && let Some(first) = get_first(b)
@@ -87,7 +88,7 @@ pub fn greet(mut b: Here) {
     }
     // What a former leader has told this thread's creator stays true.
     if b.shown_tid == 0 || !has_taken_over() {
-        b.shown_tid = b.own_tid;
+        b.shown_tid = own;
     }
     let first = word(kind::HELLO, 0, 0, b.shown_tid);
     put(b, first);

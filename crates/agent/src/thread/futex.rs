@@ -18,8 +18,6 @@ const PRIVATE: u64 = 128;
 const WAIT_BITSET: u64 = 9;
 const EINTR: i64 = -4;
 const ETIMEDOUT: i64 = -110;
-/// In the record of a signal that has come during a wait: the wait is over.
-const ENDED: u32 = 1;
 
 /// Is it one of the commands that wait?
 pub fn waits(args: &[u64; 6]) -> bool {
@@ -95,7 +93,7 @@ fn follow_wait(frame: &mut Frame, row: &'static Row, args: [u64; 6]) {
         if crate::log::signal_is_next(b) {
             // The leader's handler ran while it waited here.
             let first = get(b);
-            if low_of(first) == ENDED {
+            if low_of(first) == raise::ENDED {
                 frame.rax = EINTR as u64;
                 raise::follow_signal_behind(b, first, frame);
             }
@@ -145,7 +143,7 @@ fn wait_in_kernel(frame: &mut Frame, row: &Row, args: [u64; 6]) {
         let ended = match raise::interrupted(b, r) {
             Some(shown) => {
                 frame.rax = shown as u64;
-                ENDED
+                raise::ENDED
             }
             None => {
                 frame.rax = row.nr as u64;

@@ -4,7 +4,7 @@ use crate::compare::same_kind;
 use crate::event::plain;
 use crate::log::{get, get_first};
 use crate::serial::{self, kin};
-use crate::state::{Here, is_kin, leads, private};
+use crate::state::{Here, is_kin, leads, private, tell_kin};
 use geryon_abi::layout::kin::JOINED;
 use geryon_abi::record::{kind, kind_of, word};
 
@@ -21,6 +21,7 @@ pub fn join(b: Here) {
         return;
     }
     p.kin.set(JOINED);
+    tell_kin();
     // Whoever shares its memory with others is treated as if it had several threads.
     super::becomes_many(b);
     first_turn(b);

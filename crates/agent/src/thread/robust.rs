@@ -16,7 +16,7 @@ const MOST: usize = 2048;
 
 /// The thread is about to end.
 pub fn release(b: Here) {
-    if b.own_tid == b.shown_tid {
+    if b.own_tid.load(Ordering::Relaxed) == b.shown_tid {
         return;
     }
     let (mut head, mut len) = (0u64, 0u64);

@@ -350,7 +350,6 @@ impl Monitor {
             return;
         };
         let (rounds, stood) = a.rest;
-        let astray = a.accused.clone().filter(|a| a.astray().is_some());
         let seats: Vec<usize> = a.woken.iter().map(|w| w.0).collect();
         let Some(g) = self.groups.get(&id) else {
             return;
@@ -367,17 +366,28 @@ impl Monitor {
             0
         };
         if rounds > RESTED_ROUNDS {
-            if astray.is_some_and(|a| self.races_again(id, a.replica, &a.what)) {
-                return;
-            }
-            return self.give_up(
-                "stopped: it could not be found out who is right: the copies that were asked came to no difference",
-            );
+            self.settle_nothing(id);
+            return;
         }
         let checkpoints = self.checkpoints.as_mut();
         if let Some(a) = checkpoints.and_then(|c| c.arbitration.as_mut()) {
             a.rest = (rounds, stands);
         }
+    }
+
+    /// The sleepers will name nobody. If they stand where the accused does, whose threads wait for one another, it is the
+    /// order of threads that leads nowhere. False: nothing is being found out.
+    pub(crate) fn settle_nothing(&mut self, id: GroupId) -> bool {
+        let Some(a) = self.open_arbitration(id) else {
+            return false;
+        };
+        let astray = a.accused.clone().filter(|a| a.astray().is_some());
+        if !astray.is_some_and(|a| self.races_again(id, a.replica, &a.what)) {
+            self.give_up(
+                "stopped: it could not be found out who is right: the copies that were asked came to no difference",
+            );
+        }
+        true
     }
 
     /// Has one that seemed to hang got on?

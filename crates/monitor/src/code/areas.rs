@@ -45,6 +45,11 @@ impl Areas {
         self.pcs.insert(area, pcs.into());
     }
 
+    /// Are there trampolines that begin at this address, in any replica?
+    pub fn has_area(&self, at: u64) -> bool {
+        self.pcs.contains_key(&at)
+    }
+
     /// The program's own address for one in a trampoline.
     pub fn original(&self, pc: u64) -> Option<u64> {
         let (_, pcs) = self.pcs.range(..=pc).next_back()?;

@@ -1,6 +1,7 @@
 //! The copy of one process: an injected fork of its halted source, then its threads.
 
 use super::Attempt;
+use super::apart::Apart;
 use super::demote::{self, Led, Resumes};
 use super::parting::Part;
 use super::replica::{Made, Seat};
@@ -9,7 +10,7 @@ use crate::maps::AddressSpace;
 use crate::state::{Group, GroupId, Monitor, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::{Context, Result, bail};
-use geryon_abi::layout::{block_address, touches_reserved};
+use geryon_abi::layout::{block_address, repeat, touches_reserved};
 use geryon_abi::point::FaultPoint;
 use geryon_ring::seats;
 use geryon_tracee::{Pid, RemoteMemory, Stopped, points, settle_forked};
@@ -34,6 +35,8 @@ pub(super) struct Forked {
     states: Vec<State>,
     places: Vec<Place>,
     asleep: Vec<usize>,
+    /// Memory of which forks have nothing.
+    apart: Apart,
 }
 
 /// Whose table of descriptors a copy has.
@@ -134,13 +137,25 @@ impl Monitor {
         }
         let files = led || read32(memory, private_field!(shares_files))? != 0;
         let places = self.places(id, memory, led)?;
+        // (smaps is long to read, and few programs ask for this.)
+        let apart = match read32(memory, private_field!(forks_apart))? {
+            0 => Apart::default(),
+            _ => Apart::of(pid, self.image.symbol("geryon_injected"))?,
+        };
         let asleep = self.take_seat(id, seat, source, &places, memory)?;
         let seated = if led {
             self.keep_behind(id, replica, memory)
         } else {
             Ok(())
         };
-        let copy = match seated.and_then(|()| self.fork(&states[0], files)) {
+        let first = Stopped(states[0].tid);
+        let forked = seated.and_then(|()| {
+            apart.join(first)?;
+            let copy = self.fork(&states[0], files);
+            apart.mark(first)?;
+            copy
+        });
+        let copy = match forked {
             Ok(copy) => copy,
             Err(e) => {
                 self.leave_seat(id, replica);
@@ -162,6 +177,7 @@ impl Monitor {
             states,
             places,
             asleep,
+            apart,
         }))
     }
 
@@ -182,6 +198,7 @@ impl Monitor {
     /// What a copy still lacks: its threads, and who it is. They are left stopped.
     pub(super) fn complete_copy(&mut self, forked: &Forked, memory: RemoteMemory) -> Result<Made> {
         let (replica, copy) = (forked.seat.replica, forked.pid);
+        forked.apart.mark(Stopped(copy))?;
         if forked.led {
             let living: Vec<(u64, Resumes)> =
                 forked.states.iter().map(|s| (s.block, s.resumes)).collect();
@@ -360,6 +377,8 @@ pub(super) struct Place {
     pub pos: u64,
     /// Up to where it has confirmed.
     verified: u64,
+    /// It is in a call whose beginning it has confirmed, and waits for its end.
+    pub is_begun: bool,
 }
 
 impl Place {
@@ -367,7 +386,11 @@ impl Place {
     fn read(slot: usize, memory: &RemoteMemory, led: bool) -> std::io::Result<Place> {
         let field = |at: u64| memory.word(block_address(slot) + at);
         let mut pos = field(block_field!(pos))?;
-        if led && field(block_field!(repeatable))? as u32 != 0 {
+        let repeatable = match led {
+            true => field(block_field!(repeatable))? as u32,
+            false => repeat::NOTHING,
+        };
+        if !matches!(repeatable, repeat::NOTHING | repeat::END) {
             pos = field(block_field!(call_start))?;
         }
         let verified = if led {
@@ -379,6 +402,7 @@ impl Place {
             slot,
             pos,
             verified,
+            is_begun: repeatable == repeat::END,
         })
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn thread(
         wait::KERNEL | wait::TURN | wait::KIN | wait::CONFIRM
     );
     let again = match half(block_field!(repeatable))? {
-        repeat::CALL => "geryon_again",
+        repeat::CALL | repeat::END => "geryon_again",
         repeat::FIRST_TURN => "geryon_first_turn_again",
         repeat::LOOK => "geryon_look_again",
         _ => "",
@@ -117,6 +117,7 @@ pub(super) fn memory(
         ] {
             word(block + field, 0)?;
         }
+        word(block + block_field!(begun), p.is_begun.into())?;
         memory.set_word(block + block_field!(signal_logged), 0)?;
         if resumes == Some(Resumes::Inside) {
             // The call that it is in goes on.

@@ -4,6 +4,7 @@ use super::Attempt;
 use super::copy::{shares_memory, shows_files};
 use super::credentials;
 use super::proven::NOT_PAST;
+use crate::objects::{Mapped, mapped};
 use crate::state::{Group, GroupId, Monitor, Process};
 use anyhow::Result;
 use geryon_abi::point::FaultPoint;
@@ -145,6 +146,9 @@ impl Monitor {
             Err(why) => return Ok(Err(Attempt::Later(why.into()))),
         };
         let forked = self.fork_halted(id, seat, (source, pid), &halted);
+        if matches!(forked, Ok(Ok(_))) && !seat.sleeps {
+            self.begin_turn_of_kin(source, seat.replica);
+        }
         if let Ok(Ok(forked)) = &forked
             && !seat.sleeps
             && shows_files(pid).unwrap_or(true)
@@ -161,7 +165,7 @@ impl Monitor {
         };
         self.pause = since.elapsed();
         let made = self.settle_copy(&forked).and_then(|memory| {
-            match shares_memory(forked.pid)? || !self.shared.is_empty() {
+            match self.has_shared(forked.pid, pid)? || seat.sleeps && !self.shared.is_empty() {
                 true => Ok(None),
                 false => self.complete_copy(&forked, memory).map(Some),
             }
@@ -177,6 +181,16 @@ impl Monitor {
             }
             Ok(_) => Attempt::Later("its source has begun to share memory".into()),
         }))
+    }
+
+    /// Has the copy memory that others have, too, or is its source one of those that take turns for it by now? (What others
+    /// map is not the copy's affair.)
+    fn has_shared(&self, copy: Pid, source: Pid) -> Result<bool> {
+        let objects = self.inodes_of_objects();
+        let is_object = |m: &Mapped| objects.contains(&m.inode);
+        Ok(shares_memory(copy)?
+            || self.is_kin(source)
+            || (!objects.is_empty() && mapped(copy)?.iter().any(is_object)))
     }
 
     /// Copy a sleeper, all of whose threads are halted, and stay so. The copy is left stopped in its seat.

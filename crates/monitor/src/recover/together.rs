@@ -5,7 +5,7 @@ use super::Attempt;
 use super::copy::{Files, Forked};
 use super::parting::{Part, Saved};
 use super::replica::{MAPS_FILES, Made, Seat};
-use crate::maps::{AddressSpace, ObjectId};
+use crate::maps::{AddressSpace, ObjectId, SharedMap};
 use crate::state::{Group, GroupId, Monitor};
 use anyhow::{Result, anyhow};
 use geryon_abi::layout::touches_reserved;
@@ -88,6 +88,24 @@ impl Monitor {
         self.kin_of(&lacking, replica)
     }
 
+    /// Does one of these groups' leaders take turns with other processes?
+    pub(super) fn are_kin(&self, groups: &[GroupId]) -> bool {
+        let leader = |id: &GroupId| self.groups.get(id)?.leader_pid();
+        groups.iter().filter_map(leader).any(|pid| self.is_kin(pid))
+    }
+
+    /// The first process of the replica was copied, and stands still with its source. If others had come to share memory and are
+    /// gone, the next ones go on from the last of their turns. (Those that live are copied together, with their turn.)
+    pub(super) fn begin_turn_of_kin(&mut self, source: usize, replica: usize) {
+        if self
+            .groups
+            .values()
+            .all(|g| g.members[replica].pid.is_none())
+        {
+            self.kin.copy(source, replica, |_| false);
+        }
+    }
+
     fn kin_of(&self, lacking: &[GroupId], replica: usize) -> Option<Kin> {
         let of = |r: usize| {
             let member = move |id: &GroupId| Some((*id, self.groups.get(id)?.members[r].pid?));
@@ -95,7 +113,9 @@ impl Monitor {
         };
         let changes_leader = |id| self.groups.get(&id).is_some_and(|g| g.takeover.is_some());
         // (First what is known without looking at all that they map: while leaders change this is asked each time.)
-        let is_changing = |(id, pid)| changes_leader(id) && self.is_kin(pid);
+        // (Who has not come to be one of them, and does in what the lost leader has logged, would be copied alone, into a replica
+        // whose turn is where that leader has left it.)
+        let is_changing = |(id, pid)| changes_leader(id) && (self.was_kin(id) || self.is_kin(pid));
         if let Some(source) = (0..self.replicas.len()).find(|r| of(*r).any(is_changing)) {
             return Some(Kin {
                 source,
@@ -119,7 +139,7 @@ impl Monitor {
             Some(Hindered::Foreign)
         } else if related.iter().any(|r| r.leaves) {
             Some(Hindered::Leaving)
-        } else if !made.is_empty() {
+        } else if !made.is_empty() || self.has_left_copy(source, replica) {
             Some(Hindered::Partial)
         } else if leaderless.iter().any(|g| g.ending) {
             Some(Hindered::Ending)
@@ -137,6 +157,16 @@ impl Monitor {
         })
     }
 
+    /// Does the replica have the copy of a process that has come to share memory, and has ended, in the source meanwhile? What it
+    /// is still to do there has been done in what the others' copies would be given, and its turns are over.
+    fn has_left_copy(&self, source: usize, replica: usize) -> bool {
+        let mut all = self.groups.iter();
+        all.any(|(id, g)| {
+            let is_gone = g.members[source].pid.is_none();
+            g.members[replica].pid.is_some() && is_gone && self.was_kin(*id)
+        })
+    }
+
     /// The replica's processes that share memory in these groups, and those that share some of that with them.
     fn related(&self, replica: usize, ids: &[GroupId]) -> Vec<Relative> {
         let apart = self.inodes_of_objects();
@@ -150,15 +180,15 @@ impl Monitor {
             if self.is_kin(pid) {
                 objects.insert(TURN);
             }
+            // (A leader maps the files themselves, and one that was given up looks like anybody's.)
+            let has_left = self.processes.get(&pid).is_some_and(|p| p.left_shared);
+            maps.retain(|m| !m.anonymous && !apart.contains(&m.object.2));
+            let leaves = |m: &SharedMap| m.stands_for_file || has_left;
             (!objects.is_empty()).then(|| Relative {
                 id,
                 pid,
-                foreign: maps
-                    .iter()
-                    .any(|m| !m.anonymous && !m.stands_for_file && !apart.contains(&m.object.2)),
-                leaves: maps
-                    .iter()
-                    .any(|m| m.stands_for_file && !apart.contains(&m.object.2)),
+                foreign: !maps.iter().all(leaves),
+                leaves: maps.iter().any(leaves),
                 objects,
             })
         });
@@ -210,7 +240,7 @@ impl Monitor {
         }
         let since = Instant::now();
         let mut halted = Vec::new();
-        let hindered = self.halt_kin(kin, &mut halted);
+        let hindered = self.halt_kin(kin, replica, &mut halted);
         let mut copies = Copies::default();
         let forked = match hindered {
             Ok(None) => self.fork_kin(kin, replica, &halted, &mut copies),
@@ -240,7 +270,12 @@ impl Monitor {
     }
 
     /// Halt all of them. The reason when one cannot be copied as it stands.
-    fn halt_kin(&mut self, kin: &Kin, halted: &mut Vec<Vec<Pid>>) -> Result<Option<String>> {
+    fn halt_kin(
+        &mut self,
+        kin: &Kin,
+        replica: usize,
+        halted: &mut Vec<Vec<Pid>>,
+    ) -> Result<Option<String>> {
         for &(id, pid) in &kin.members {
             match self.halt_settled(id, (kin.source, pid))? {
                 Ok(threads) => halted.push(threads),
@@ -250,7 +285,20 @@ impl Monitor {
         // (While the later ones were being halted, something may have happened to the earlier ones.)
         let mut all = kin.members.iter();
         let hindered = all.find_map(|(id, pid)| self.hinders(*id, (kin.source, *pid)));
-        Ok(hindered.map(Into::into))
+        let others = || self.has_others(kin) || self.has_left_copy(kin.source, replica);
+        let changed = || others().then_some("another process shares memory with its source by now");
+        Ok(hindered.or_else(changed).map(Into::into))
+    }
+
+    /// Has one more process of the source come to take turns with these?
+    fn has_others(&self, kin: &Kin) -> bool {
+        let is_member = |id: &GroupId| kin.members.iter().any(|(member, _)| member == id);
+        let mut all = self.groups.iter().filter(|(id, _)| !is_member(id));
+        all.any(|(_, g)| {
+            g.members[kin.source]
+                .pid
+                .is_some_and(|pid| self.is_kin(pid))
+        })
     }
 
     /// Halt one of them where it can be copied. One that stands elsewhere, as most often does the one that has the turn,

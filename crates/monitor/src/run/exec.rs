@@ -98,6 +98,10 @@ impl Monitor {
         }
         if let Some(left) = left {
             self.leaves_shared(left);
+            if let Some(p) = self.processes.get_mut(&left) {
+                // (What comes now has mapped nothing yet.)
+                p.left_shared = false;
+            }
         }
         (0..self.replicas.len()).for_each(|r| self.kin.ended(id, r));
         self.retire(id);

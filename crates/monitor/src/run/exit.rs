@@ -195,6 +195,7 @@ impl Monitor {
                 }
             }
             let name = g.name;
+            self.note_gone(pid, name.shown);
             self.leave_out_at_end(pid);
             self.on_root_end(pid, end);
             self.child_ended_in(name, end, in_group);
@@ -230,7 +231,11 @@ impl Monitor {
             .map(|(id, _)| *id)
             .collect();
         for id in over {
-            if let Some(t) = self.retired.remove(&id).and_then(|mut g| g.takeover.take()) {
+            let Some(mut group) = self.retired.remove(&id) else {
+                continue;
+            };
+            if let Some(t) = group.takeover.take() {
+                self.note_lost(group.name.shown, &t);
                 self.end_takeover(&t);
             }
         }

@@ -11,6 +11,7 @@ use crate::setup::{Identity, Installer};
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::Result;
+use geryon_abi::layout::same::SAME_BASE;
 use geryon_abi::layout::{Layout, block_address, children, sabotage};
 use geryon_tracee::{Pid, RemoteMemory, Stopped};
 use std::mem::take;
@@ -70,14 +71,24 @@ impl Monitor {
             .any(|m| self.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
         installer.prepare_stack(glibc)?;
         let variants = self.options.variants;
-        let first = installer.first_layout(variants);
+        let programs = self.programs.as_ref().filter(|p| p.is_first(pid));
+        let first = match programs {
+            Some(_) => Layout::UNRELATED,
+            None => installer.first_layout(variants),
+        };
         let fixed = match variants {
             Variants::Code | Variants::Data if n > 1 => installer.fixed(first)?,
             _ => None,
         };
         if variants != Variants::None {
-            layout::tell(&memory, first)?;
             installer.unmap_kernels()?;
+        }
+        if first != Layout::default() {
+            layout::tell(&memory, first)?;
+        }
+        let tolerated = |replica| self.options.tolerated.of(replica);
+        if programs.is_some() {
+            memory.write(SAME_BASE, &tolerated(leader))?;
         }
         let target = Target {
             tracee,
@@ -87,7 +98,7 @@ impl Monitor {
             layout: first,
         };
         // (Of variants each is rewritten where it lies.)
-        let alike = self.options.patch && variants == Variants::None;
+        let alike = self.options.patch && variants == Variants::None && programs.is_none();
         if alike {
             code::rewrite_all(&target, &self.image, &mut self.plans, &mut areas)?;
         }
@@ -105,13 +116,14 @@ impl Monitor {
         for r in (0..self.replicas.len()).filter(|r| *r != leader && alive & (1 << *r) != 0) {
             let identity = Identity {
                 replica: r as u32,
-                layout: first.with_number(match variants {
-                    Variants::None => 0,
-                    Variants::Code | Variants::Data => r as u32,
-                }),
+                layout: match variants {
+                    Variants::None => Layout::default(),
+                    Variants::Code | Variants::Data => first.with_number(r as u32),
+                },
                 ..identity
             };
-            let (copy, memory) = match installer.make_copy(identity, mask) {
+            let instead = programs.and_then(|p| p.instead(pid, r));
+            let (copy, memory) = match installer.make_copy(identity, instead, mask) {
                 Ok(made) => made,
                 Err(e) if is_gone(&e) && self.processes.contains_key(&pid) => {
                     // Killed at its birth: it is replaced like one that is killed later.
@@ -121,6 +133,9 @@ impl Monitor {
                 }
                 Err(e) => return Err(e),
             };
+            if programs.is_some() {
+                memory.write(SAME_BASE, &tolerated(r))?;
+            }
             group.members[r].pid = Some(copy);
             let process = Process {
                 group: Some(id),
@@ -170,13 +185,12 @@ impl Monitor {
                 replica,
                 layout: layout::of(memory)?,
             };
-            code::rewrite_as_well(
-                &target,
-                &self.image,
-                &mut self.plans,
-                &mut group.areas,
-                made,
-            )?;
+            let (image, plans, areas) = (&self.image, &mut self.plans, &mut group.areas);
+            if target.layout.is_unrelated() {
+                code::rewrite_all(&target, image, plans, areas)?;
+            } else {
+                code::rewrite_as_well(&target, image, plans, areas, made)?;
+            }
         }
         Ok(())
     }

@@ -116,7 +116,10 @@ impl Monitor {
                 0
             }
             rpc::CAME => {
-                if let Some((id, _)) = self.membership(pid) {
+                let is_read = |fd: u64| crate::signals::are_read_from(pid, fd);
+                if let Some((id, _)) = self.membership(pid)
+                    && regs.rsi.checked_sub(1).is_none_or(is_read)
+                {
                     self.came(id, regs.rdi as u32 as i32);
                 }
                 0

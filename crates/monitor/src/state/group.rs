@@ -27,6 +27,8 @@ pub struct Group {
     pub leader_gone: Option<Instant>,
     /// The leader is about to die of a signal, which is the program's end.
     pub ending: bool,
+    /// The program has said that it is about to kill it by force.
+    pub doomed: bool,
     /// Its leader is gone, and a follower is to lead.
     pub takeover: Option<Takeover>,
     /// What the program calls the process and its parent.
@@ -122,6 +124,7 @@ impl Group {
             leader,
             leader_gone: None,
             ending: false,
+            doomed: false,
             takeover: None,
             name: Name::default(),
             adopted: false,

@@ -61,6 +61,8 @@ pub struct Process {
     pub told: bool,
     /// A thread of it was found at its end, killed.
     pub dying: bool,
+    /// A leader that is about to end: what it maps to be shared is nobody's concern any more.
+    pub left_shared: bool,
     /// Seccomp filters of the program that the thread has which was about to have another one.
     pub filters: Option<Filters>,
     /// The same of what that one wants at its parent's end, as `Block::at_parents_end`.
@@ -92,6 +94,7 @@ impl Process {
             child_owed: None,
             told: false,
             dying: false,
+            left_shared: false,
             filters: None,
             at_parents_end: 0,
             reaps_orphans: false,

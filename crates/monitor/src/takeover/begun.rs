@@ -3,7 +3,7 @@
 
 use geryon_abi::layout::flight;
 use geryon_abi::outcome::{self, NotesDiffer};
-use geryon_abi::row::Class;
+use geryon_abi::row::{Arg, Class, Kind, Row};
 use geryon_patch::{INSTRUCTION_MAX, instruction_len};
 use geryon_tracee::RemoteMemory;
 use std::ops::Range;
@@ -156,6 +156,24 @@ pub(super) fn has_effect(nr: u32, result: i64) -> bool {
         && !is_broken_pipe(result)
         // What was one of these before a bit of it was flipped.
         && outcome::is_plausible(u64::from(nr), result)
+}
+
+/// Does this result say that the call has waited until a signal came? (The successor has that signal; were it to come
+/// before the call, the call would wait for another one. Not those that have a mask of their own, which see to that, that
+/// tell of what is left when they are interrupted, that write, for which there may be room, or that followers make
+/// themselves.)
+pub(super) fn is_ended_by_signal(nr: u32, result: i64) -> bool {
+    let is_given = |row: &Row| {
+        let is_special = |a: &Arg| {
+            let kind = a.kind;
+            matches!(kind, Kind::Sigmask | Kind::SigmaskPair | Kind::OutAlways(_))
+        };
+        row.class != Class::Local && !row.args.iter().any(is_special)
+    };
+    (outcome::is_interrupted(result) || result == -i64::from(libc::EINTR))
+        && outcome::is_interruptible(nr.into())
+        && !outcome::writes(nr.into())
+        && geryon_abi::table::row(nr.into()).is_some_and(is_given)
 }
 
 /// Was the call interrupted, and is restart_syscall's number there for the kernel to take it up again by? (poll,

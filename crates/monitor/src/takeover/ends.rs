@@ -43,7 +43,8 @@ impl Monitor {
             && let Some((id, replica)) = member
             && !self.ends(id)
             && self.outcome.is_none()
-            && self.options.on_divergence != OnDivergence::Stop
+            && (self.options.on_divergence != OnDivergence::Stop
+                || self.replicas[replica].asked_out)
         {
             if !self.leads(id, replica) {
                 // Its memory is freed yet, which may take long: nobody is to wait for that.

@@ -1,6 +1,8 @@
 //! What a leader's threads had under way when it was lost: done or not, and with which result.
 
-use super::begun::{Gate, Noted, Registers, Unclear, has_effect, instructions, is_broken_pipe};
+use super::begun::{
+    Gate, Noted, Registers, Unclear, has_effect, instructions, is_broken_pipe, is_ended_by_signal,
+};
 use super::{Takeover, spoilt};
 use crate::block::{self, Piece};
 use crate::block_field;
@@ -136,6 +138,16 @@ impl Monitor {
                 let logged = apart(block_field!(signals_in_record)) as u32 as usize;
                 signals.drain(..logged.min(count));
             }
+            let call = call.or_else(|| {
+                let result =
+                    returned.filter(|r| !signals.is_empty() && is_ended_by_signal(nr, *r))?;
+                Some(Call {
+                    nr,
+                    digest: word(block_field!(flight_digest)),
+                    result,
+                    written: 0,
+                })
+            });
             if returned.is_some_and(is_broken_pipe) {
                 // It comes again with the call.
                 signals.retain(|info| info[0] as i32 != libc::SIGPIPE);

@@ -14,6 +14,8 @@ use std::mem::offset_of;
 /// Signals of the interval timers, in their order.
 const SIGNALS: [i32; INTERVAL_TIMERS] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF];
 const SI_KERNEL: i32 = 0x80;
+/// So many processes that have led are remembered when they are gone.
+const MOST_GONE: usize = 4096;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 fn monotonic() -> u64 {
@@ -59,10 +61,28 @@ impl Monitor {
 }
 
 impl Monitor {
-    /// What the program calls a process or a thread of a leader that has just been lost. (The descriptors that
-    /// its successor has from it name it still.)
+    /// A process that has led is gone. (Messages that nobody has received yet, and sockets, name it still.)
+    pub(crate) fn note_gone(&mut self, pid: Pid, shown: Pid) {
+        if pid == shown {
+            return;
+        }
+        if self.gone.len() == MOST_GONE {
+            self.gone.pop_front();
+        }
+        self.gone.push_back((pid, shown));
+    }
+
+    /// The same of all leaders that this takeover has come after.
+    pub(crate) fn note_lost(&mut self, shown: Pid, t: &Takeover) {
+        for pid in t.formers.iter().chain([&t.pid]) {
+            self.note_gone(*pid, shown);
+        }
+    }
+
+    /// What the program calls a process or a thread of a leader that has just been lost (the descriptors that
+    /// its successor has from it name it still), or a process that has led and is gone.
     pub(crate) fn shown_before(&self, id: Pid) -> Option<Pid> {
-        self.groups.values().find_map(|g| {
+        let lost = self.groups.values().find_map(|g| {
             let t = g.takeover.as_ref()?;
             if t.pid == id || t.formers.contains(&id) {
                 return Some(g.name.shown);
@@ -70,7 +90,9 @@ impl Monitor {
             let slot = self.image.slot_of(t.bodies.get(&id)?)?;
             let at = block_address(slot) + block_field!(shown_tid);
             t.memories.first()?.word(at).ok().map(|w| w as u32 as Pid)
-        })
+        });
+        let gone = || self.gone.iter().rev().find(|(pid, _)| *pid == id);
+        lost.or_else(|| gone().map(|(_, shown)| *shown))
     }
 }
 

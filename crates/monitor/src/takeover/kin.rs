@@ -4,15 +4,22 @@
 use super::Takeover;
 use super::stage::Stage;
 use crate::private_field;
-use crate::state::{Group, GroupId, Monitor};
+use crate::state::{Group, GroupId, Monitor, Process};
 use anyhow::Result;
 use geryon_abi::layout::{promotion, role};
 use geryon_tracee::Pid;
+use std::sync::atomic::Ordering;
 
 impl Monitor {
     /// Does this process hand the turn over to others that share memory with it?
     pub(crate) fn is_kin(&self, pid: Pid) -> bool {
         self.half(pid, private_field!(kin)) != 0
+    }
+
+    /// Has its leader become one of the kin? Then who replays what it has logged is one, or becomes one on the way.
+    pub(crate) fn was_kin(&self, id: GroupId) -> bool {
+        let g = self.groups.get(&id);
+        g.is_some_and(|g| g.segment.header().open.kin.load(Ordering::SeqCst) != 0)
     }
 
     /// A word of a process's private structure; 0 where it is gone.
@@ -29,25 +36,31 @@ impl Monitor {
         if self.kin.is_led_by(successor) {
             return true;
         }
+        // (Who is still dying may still log something, and become one of the kin by that.)
+        let dies = |g: &Group| g.takeover.as_ref().is_some_and(|t| t.stage == Stage::Dying);
+        if self.takes_turns() && self.groups.values().any(dies) {
+            return false;
+        }
         let led = self.groups.iter().filter(|(_, g)| {
             g.leader == successor && g.leader_gone.is_none() && g.members[successor].end.is_none()
         });
         let led: Vec<(GroupId, Option<Pid>)> =
             led.map(|(id, g)| (*id, g.members[successor].pid)).collect();
-        let are_some = led
-            .iter()
-            .any(|(_, pid)| pid.is_some_and(|p| self.is_kin(p)));
-        // (Who is still dying may still log something.)
-        let dies = |g: &Group| g.takeover.as_ref().is_some_and(|t| t.stage == Stage::Dying);
-        if are_some && self.groups.values().any(dies) {
-            return false;
-        }
+        // (One that has ended in the lost leader takes its last turns yet, for which nobody else may go on.)
+        let groups = self.groups.iter().filter(|(_, g)| g.leader != successor);
+        let ended: Vec<(GroupId, Pid)> = groups
+            .filter_map(|(id, g)| Some((*id, g.members[successor].pid?)))
+            .collect();
+        let is_one =
+            |id: GroupId, pid: Option<Pid>| self.was_kin(id) || pid.is_some_and(|p| self.is_kin(p));
+        let are_some = led.iter().any(|(id, pid)| is_one(*id, *pid))
+            || ended.iter().any(|(id, pid)| is_one(*id, Some(*pid)));
         let mut others = led.into_iter().filter(|(other, _)| *other != id);
         let is_there = |(other, pid): (GroupId, Option<Pid>)| match pid {
             // It is yet to be born, by one that is still to fork it, or to say who it is.
             None => false,
             Some(pid) => {
-                !self.is_kin(pid)
+                !(self.was_kin(other) || self.is_kin(pid))
                     || self.half(pid, private_field!(role)) == role::LEADER
                     || self.half(pid, private_field!(promotion)) != promotion::NONE
                     || self.has_replayed(other, pid)
@@ -56,12 +69,9 @@ impl Monitor {
         if are_some && !others.all(is_there) {
             return false;
         }
-        // (One that has ended in the lost leader takes its last turns yet, for which nobody else may go on.)
-        let groups = self.groups.iter().filter(|(_, g)| g.leader != successor);
-        let ended: Vec<(GroupId, Pid)> = groups
-            .filter_map(|(id, g)| Some((*id, g.members[successor].pid?)))
-            .collect();
-        let is_over = |(id, pid): (GroupId, Pid)| !self.is_kin(pid) || self.has_replayed(id, pid);
+        let is_over = |(id, pid): (GroupId, Pid)| {
+            !(self.was_kin(id) || self.is_kin(pid)) || self.has_replayed(id, pid)
+        };
         if are_some && !ended.into_iter().all(is_over) {
             return false;
         }
@@ -84,6 +94,14 @@ impl Monitor {
         let successor = t.successor;
         if self.shared.is_empty() {
             return true;
+        }
+        // (It maps what its parent did when it was forked, and says soon who it is.)
+        let is_newborn = |p: &Process| {
+            let is_of = p.parent.is_some_and(|(_, replica)| replica == successor);
+            is_of && p.group.is_none() && p.fork.is_some()
+        };
+        if self.processes.values().any(is_newborn) {
+            return false;
         }
         let groups = self.groups.values();
         let own: Vec<Pid> = groups.filter_map(|g| g.members[successor].pid).collect();

@@ -11,6 +11,7 @@ use crate::block_field;
 use crate::signals::{bit, is_stop};
 use crate::state::{Group, GroupId, Monitor};
 use geryon_abi::layout::{block_address, flight};
+use geryon_abi::point::FaultPoint;
 use geryon_tracee::Pid;
 use std::sync::atomic::Ordering;
 
@@ -119,6 +120,9 @@ impl Monitor {
                 is_sent: false,
             };
             for to in there {
+                if let Some(addressee) = self.groups.get(&to).and_then(Group::leader_pid) {
+                    self.dies_at(FaultPoint::AddresseeKilled, addressee);
+                }
                 self.post.add(letter(to));
                 if whom.is_group() && self.send_to_late(to, sender, signal as i32) {
                     self.post.twice.push(letter(to));

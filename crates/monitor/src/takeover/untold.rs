@@ -6,17 +6,18 @@ use super::Takeover;
 use super::flight::Legacy;
 use super::heir::taken;
 use super::signals::Waiting;
-use crate::signals::{bit, ends, is_raised};
+use crate::signals::{are_read_from, bit, ends, is_raised, keeps};
 use crate::state::{GroupId, Monitor};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::sent::{bits_of, words_of};
+use geryon_abi::layout::sent::{LAST, count_of, word_of};
 use geryon_abi::layout::{block_address, flight};
 use geryon_tracee::{Pid, RemoteMemory, Siginfo};
 use std::mem::offset_of;
 
-const LAST: i32 = 64;
+/// How many of each signal, from 1 on.
+type Counts = [u32; LAST as usize];
 
 /// All that is known of a signal whose thread was gone when it was asked.
 pub(crate) fn bare(signal: i32) -> Siginfo {
@@ -29,35 +30,39 @@ pub(crate) fn bare(signal: i32) -> Siginfo {
     info
 }
 
-/// Which signals the lost leader had sent itself (slot of the thread that each is for; none: the process), as it
+/// How many signals the lost leader had sent itself (slot of the thread that they are for; none: the process), as it
 /// noted them before it sent them, and that it had not been given.
-fn sent(t: &Takeover, shown: Pid, slots: &[usize]) -> Vec<(Option<u32>, u64)> {
+fn sent(t: &Takeover, shown: Pid, slots: &[usize]) -> Vec<(Option<u32>, Counts)> {
     let Some(memory) = t.memories.first() else {
         return Vec::new();
     };
-    let bits = |at: u64| memory.words(at).map_or(0, bits_of);
-    let mut sent = vec![(None, bits(private_field!(sent)))];
+    let counts = |at: u64| {
+        let words = memory.words::<{ LAST as usize }>(at);
+        words.map_or([0; LAST as usize], |w| w.map(count_of))
+    };
+    let mut sent = vec![(None, counts(private_field!(sent)))];
     for slot in slots {
-        let own = bits(block_address(*slot) + block_field!(sent));
+        let own = counts(block_address(*slot) + block_field!(sent));
         sent.push((Some(*slot as u32), own));
     }
     for slot in slots {
         if let Some((to, unsent)) = unmade(t, memory, shown, *slot, slots) {
             let of = sent.iter_mut().filter(|(slot, _)| *slot == to);
-            of.for_each(|(_, bits)| *bits &= !unsent);
+            let of = of.filter_map(|(_, counts)| counts.get_mut(unsent));
+            of.for_each(|count| *count = count.saturating_sub(1));
         }
     }
     sent
 }
 
-/// What a thread had noted, and not sent yet: whoever makes the call sends it.
+/// What a thread had noted, and not sent yet (one less than its number): whoever makes the call sends it.
 fn unmade(
     t: &Takeover,
     memory: &RemoteMemory,
     shown: Pid,
     slot: usize,
     slots: &[usize],
-) -> Option<(Option<u32>, u64)> {
+) -> Option<(Option<u32>, usize)> {
     let block = block_address(slot);
     let half = |at: u64| memory.word(at).map(|w| w as u32 as Pid).ok();
     let is_made = t
@@ -84,7 +89,7 @@ fn unmade(
         libc::SYS_tgkill if first == shown => (Some(thread(second)?), third),
         _ => return None,
     };
-    (1..=LAST).contains(&signal).then(|| (to, bit(signal)))
+    Some((to, usize::try_from(signal).ok()?.checked_sub(1)?))
 }
 
 /// As the program sends it.
@@ -98,6 +103,35 @@ pub(super) fn sent_by(shown: Pid, slot: Option<u32>, signal: i32) -> Waiting {
     Waiting { slot, info }
 }
 
+/// The signals that the lost leader's last call on a slot has read from a descriptor, if it has.
+fn read(t: &Takeover, l: &Legacy) -> Option<Vec<i32>> {
+    const SIZE: u64 = size_of::<libc::signalfd_siginfo>() as u64;
+    let call = l.call?;
+    let len = u64::try_from(call.result).ok().filter(|len| *len >= SIZE)?;
+    let (memory, body) = (t.memories.first()?, t.bodies.keys().next()?);
+    let frame = block_address(l.slot as usize) + block_field!(frame);
+    let frame = memory.word(frame).ok()?;
+    let arg = |o: usize| memory.word(frame + o as u64).ok();
+    let fd = u64::from(arg(offset_of!(Frame, rdi))? as u32);
+    if i64::from(call.nr) != libc::SYS_read || !are_read_from(*body, fd) {
+        return None;
+    }
+    let at = arg(offset_of!(Frame, rsi))?;
+    let signals = (0..len / SIZE).filter_map(|i| memory.word(at + i * SIZE).ok());
+    Some(signals.map(|word| word as u32 as i32).collect())
+}
+
+/// May what waits be a signal as `sent`? (Of one that was sent on no more is known than which it is.)
+fn may_be(sent: &Waiting, waits: &Waiting) -> bool {
+    let is_for = || sent.slot.is_none() || waits.slot.is_none() || sent.slot == waits.slot;
+    let is_as = match waits.info[1] as i32 {
+        libc::SI_USER => sent.slot.is_none(),
+        libc::SI_TKILL => sent.slot.is_some() && is_for(),
+        _ => is_for(),
+    };
+    is_as && waits.info[0] as i32 == sent.info[0] as i32
+}
+
 impl Monitor {
     /// What the program has sent itself, or another of its processes, and what has neither come nor waits: the kernel had given it to a thread
     /// that was killed before anybody was told. The successor notes as sent what its predecessor did.
@@ -109,43 +143,44 @@ impl Monitor {
         let sent = sent(t, shown, &slots);
         let m = self.memory(pid)?;
         let apart = m.word(private_field!(sent_apart))?;
+        let told = |w: &&Waiting| w.info != bare(w.info[0] as i32);
+        let mut known: Vec<Waiting> = t.waiting.iter().filter(told).copied().collect();
+        for l in &t.legacy {
+            let slot = Some(l.slot);
+            known.extend(l.signals.iter().map(|info| Waiting { slot, info: *info }));
+            known.extend(taken(t, l).map(|info| Waiting { slot: None, info }));
+        }
+        let waits = |w: &Waiting| known.iter().filter(|o| may_be(w, o)).count();
         let mut all: Vec<Waiting> = Vec::new();
-        for (slot, bits) in sent {
+        for (slot, counts) in sent {
             let at = slot.map_or(private_field!(sent), |slot| {
                 block_address(slot as usize) + block_field!(sent)
             });
-            for (i, word) in words_of(bits).into_iter().enumerate() {
-                m.set_word(at + 8 * i as u64, word)?;
+            m.write(at, counts.map(|n| word_of(n).to_le_bytes()).as_flattened())?;
+            // (Each thread has been given one at most.)
+            let most = slot.map_or(slots.len(), |_| 1);
+            for (signal, count) in (1..).zip(counts).filter(|(_, count)| *count != 0) {
+                let w = sent_by(shown, slot, signal);
+                let unseen = (count as usize).saturating_sub(waits(&w));
+                all.extend(std::iter::repeat_n(w, unseen.min(most)));
             }
-            let set = (1..=LAST).filter(|s| bits & bit(*s) != 0);
-            all.extend(set.map(|s| sent_by(shown, slot, s)));
         }
-        let caught = crate::signals::caught(pid) & !apart;
-        let waits = |w: &Waiting| {
-            let signal = |i: &Siginfo| i[0] as i32 == w.info[0] as i32;
-            let is_for = |slot: Option<u32>| w.slot.is_none() || slot.is_none() || w.slot == slot;
-            let noted = |l: &Legacy| is_for(Some(l.slot)) && l.signals.iter().any(signal);
-            let told = |o: &&Waiting| o.info != bare(o.info[0] as i32);
-            let mut waiting = t.waiting.iter().filter(told);
-            waiting.any(|o| is_for(o.slot) && signal(&o.info))
-                || t.legacy.iter().any(noted)
-                || t.legacy
-                    .iter()
-                    .filter_map(|l| taken(t, l))
-                    .any(|i| signal(&i))
-        };
-        all.retain(|w| caught & bit(w.info[0] as i32) != 0);
+        let caught = crate::signals::caught(pid);
+        all.retain(|w| caught & !apart & bit(w.info[0] as i32) != 0);
+        // (Its successor has that call from it.)
+        for signal in t.legacy.iter().filter_map(|l| read(t, l)).flatten() {
+            self.came(id, signal);
+        }
         let posted = self.posted(id).into_iter().filter(|w| {
             let signal = w.info[0] as i32;
-            caught & bit(signal) != 0 || ends(pid, signal)
+            caught & bit(signal) != 0 || ends(pid, signal) || keeps(pid, signal)
         });
         let is_new = |w: &Waiting| {
-            all.iter()
-                .all(|o| o.slot.is_some() || o.info[0] != w.info[0])
+            let is_it = |o: &Waiting| o.slot.is_none() && o.info[0] == w.info[0];
+            !all.iter().any(is_it) && waits(w) == 0
         };
         let posted: Vec<Waiting> = posted.filter(is_new).collect();
         all.extend(posted);
-        all.retain(|w| !waits(w));
         Ok(all)
     }
 

@@ -197,7 +197,7 @@ impl Monitor {
                 "stopped: it could not be found out who is right, for one who was asked was lost",
             );
         }
-        if self.has_variants() && !loss.own_fault {
+        if self.has_variants() && !loss.own_fault && !asked_out {
             return self.give_up(LOST);
         }
         // Where one of two hangs, or does what none may do, that is no question of whom to believe.

@@ -2,7 +2,6 @@
 
 use crate::journal::Event;
 use crate::options::{OnDivergence, Outcome};
-use crate::report::variants::ALARM;
 use crate::state::Monitor;
 use geryon_tracee::{Pid, kill};
 
@@ -20,10 +19,14 @@ pub enum Blame {
 impl Monitor {
     /// Say what follows from a verdict, and do it.
     pub(super) fn remedy(&mut self, blame: Blame, consequence: &str) {
-        if self.has_variants() {
-            return self.give_up(ALARM);
+        let asked_out = match blame {
+            Blame::Follower(r) | Blame::Leader(r) => self.replicas[r].asked_out,
+            Blame::Unnamed => false,
+        };
+        if self.has_variants() && !asked_out {
+            return self.give_up(self.alarm());
         }
-        let stops = self.options.on_divergence == OnDivergence::Stop;
+        let stops = self.options.on_divergence == OnDivergence::Stop && !asked_out;
         if blame != Blame::Unnamed && stops {
             let why = "stopped, as --on-divergence stop says";
             eprintln!("geryon: {why}");

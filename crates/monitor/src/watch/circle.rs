@@ -85,7 +85,8 @@ fn has_done_its_part(t: &Thread, by_then: &Sample) -> bool {
 
 impl Monitor {
     /// Do threads of one of the followers wait for one another? It is taken out; or the leader is charged, if those of all
-    /// others, two at least, stand in the same places.
+    /// others, two at least, stand in the same places. (Copies that were asked who is right stand there because they replay
+    /// the same log: they charge nobody.)
     pub(super) fn watch_circles(&mut self, id: GroupId, followers: &[(usize, Pid)]) -> bool {
         if self.is_serial() {
             return false;
@@ -95,11 +96,12 @@ impl Monitor {
             if places.is_empty() {
                 continue;
             }
-            match self.groups.get(&id).map(|g| g.leader) {
-                Some(leader) if self.stand_alike(followers, &places) => {
-                    self.leader_misled(id, leader, MISLED);
-                }
-                _ => self.stuck_at(id, *replica, CIRCLE, &places),
+            if !self.stand_alike(followers, &places) {
+                self.stuck_at(id, *replica, CIRCLE, &places);
+            } else if !self.settle_nothing(id)
+                && let Some(leader) = self.groups.get(&id).map(|g| g.leader)
+            {
+                self.leader_misled(id, leader, MISLED);
             }
             return true;
         }
