@@ -9,7 +9,7 @@ mod support;
 
 use guest::Guest;
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::path::Path;
 use std::sync::Mutex;
 use support::{Load, Outcome, Program, TempDir, Verdicts, settings, tail};
@@ -141,9 +141,10 @@ fn try_guest(
         let descends =
             n > 1 && order == "clocks" && (guest.descends || settings::descend().is_some());
         let usual = usual.chain(descends.then_some((n, order, 0, DESCENDING)));
-        let loses = n > 1 && (guest.loses || settings::lose().is_some());
+        let loses = n > 1 && settings::lose().is_some();
         usual.chain(loses.then_some((n, order, 0, LOSING)))
     });
+    let ways = ways.chain(way_to_lose(guest));
     let (numbers, orders) = (settings::replicas(&[2, 3]), settings::orders());
     let asked = |(_, n, order): &&(_, u32, &str)| numbers.contains(n) && orders.contains(order);
     let variants = VARIANTS.iter().filter(asked);
@@ -180,8 +181,11 @@ fn try_guest(
                 program.option("--fail-at", &format!("order-changes:{moment}"));
             }
             LOSING => {
-                let place = PLACES[by_chance() as usize % PLACES.len()];
-                let nth = 1 + by_chance() % settings::lose().unwrap_or(PASSINGS);
+                let (place, nth) = match settings::lose() {
+                    Some(most) => (by_chance(), by_chance() % most),
+                    None => (of_guest(guest, "place"), of_guest(guest, "nth") % PASSINGS),
+                };
+                let (place, nth) = (PLACES[place as usize % PLACES.len()], 1 + nth);
                 program.option("--fail-at", &format!("{place}:{nth}:0"));
             }
             ASYNC => program.option("--verify", level),
@@ -228,6 +232,29 @@ fn try_guest(
         notes.push(format!("n{way} {slowest} ms"));
     }
     failures
+}
+
+/// A guest that loses its leader does so once in each run of the test: with so many replicas, in this order. (Which, its name says.)
+fn way_to_lose(guest: &Guest) -> Option<(u32, &'static str, u64, &'static str)> {
+    if !guest.loses || settings::lose().is_some() {
+        return None;
+    }
+    let is_run = |(n, order): &(u32, &str)| {
+        *n > 1 && *n <= guest.most && !guest.not_in.iter().any(|(what, _)| what == order)
+    };
+    let ways = settings::replicas_and_orders(&[2, 3]).into_iter();
+    let ways: Vec<_> = ways.filter(is_run).collect();
+    let at = of_guest(guest, "way").checked_rem(ways.len() as u64)?;
+    let (n, order) = ways[at as usize];
+    Some((n, order, 0, LOSING))
+}
+
+/// Any number, the same for a guest in all runs of the test: what is drawn anew each time is found by those who look for it
+/// (`LOSE=n`), and not by those who have changed something else.
+fn of_guest(guest: &Guest, what: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&guest.name, what).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// No two runs of the test are the same here: the line that repeats one says which it was.

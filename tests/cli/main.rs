@@ -16,8 +16,10 @@ mod metrics;
 mod pages;
 mod programs;
 mod ps;
+mod release;
 mod reports;
 mod scan;
+mod sites;
 #[allow(dead_code)] // numbers of replicas and busy loops matter to the other tests only
 #[path = "../support/mod.rs"]
 mod support;

@@ -2,6 +2,7 @@
 // args: one "" two\x20words --flag=%d
 // env: GUEST_ENV=a=b\x20c
 // deterministic
+// loses
 // Proves: arguments (also empty ones) and environment arrive unchanged.
 #include "guest.h"
 int main(int argc, char **argv) {

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: pthread_atfork handlers run in order in parent and child; atexit too.
 #include "guest.h"
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // build:
 // varies
 // descends
+// loses
 // Proves: raw fetch_add under contention: every thread hashes the values it
 // drew, so the order of the atomics themselves matters.
 #include "guest.h"

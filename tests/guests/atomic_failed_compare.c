@@ -1,4 +1,5 @@
 // build:
+// loses
 // delayed
 // Proves: a compare-and-swap that fails is an acquire. A cell's data is stored plainly and published by
 // an exchange; a reader's compare fails on the published value, and so it may read the data. A follower

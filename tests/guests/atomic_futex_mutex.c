@@ -1,6 +1,7 @@
 // build:
 // varies
 // descends
+// loses
 // Proves: a lock of one's own on futex (Drepper's second mutex): no library
 // entry to rewrite; order comes from the atomics alone.
 #include "guest.h"

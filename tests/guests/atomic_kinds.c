@@ -1,5 +1,6 @@
 // build:
 // varies
+// loses
 // Proves: every kind of atomic instruction, in all widths: xadd, xchg,
 // cmpxchg, cmpxchg16b, lock add/sub/and/or/xor/inc/dec/neg/not, bts/btr/btc,
 // with register and immediate operands and flags used afterwards.

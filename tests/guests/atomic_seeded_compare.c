@@ -1,4 +1,5 @@
 // build: -mcx16
+// loses
 // delayed: 500
 // Proves: compares whose expected value comes from a plain load (as gcc makes of an atomic or whose result
 // is used, and as programs make of everything else) are repeated, however early or late a follower loads.

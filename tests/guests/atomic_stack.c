@@ -1,5 +1,6 @@
 // build:
 // varies
+// loses
 // Proves: a lock-free stack (compare-and-swap of pointer and tag): who pops
 // which node is printed.
 #include "guest.h"

@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: the auxiliary vector follows the environment's NULL as the ABI says, and is the same there, in
 // getauxval and in /proc/self/auxv, without the vDSO. (Two zero words lay between them, so that programs
 // that walk there, dynamic Go ones, read the kernel's own and used the vDSO.)

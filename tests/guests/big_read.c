@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: buffers of any size reach every replica: a 3 MB file read with 4 KiB
 // and 1 MB buffers, its first 256 KiB with 1-byte reads.
 #include "guest.h"

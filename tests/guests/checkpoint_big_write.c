@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: a large write to a blocking pipe is whole, as it is natively when no
 // signal comes, though the process is copied meanwhile.
 #include "guest.h"

@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: memory full of numbers, threads that sum it up under a lock, lines
 // to stdout, to a file and through a pipe: what tests of checkpoints damage.
 // With a file's name in argv[1] it waits until that file is there; with a

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: flags of clone for processes: ids stored in parent and child, a word cleared at the end, a
 // thread pointer of its own, another signal at the end, flags that concern tracers, and combinations that
 // the kernel refuses. (A child made with CLONE_UNTRACED left the monitor; CLONE_SETTLS and the ids of a

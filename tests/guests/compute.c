@@ -1,6 +1,7 @@
 // build:
 // args: 4 20
 // deterministic
+// loses
 // Proves: CPU-bound threads (argv[1], default 4) without any call or lock,
 // argv[2] million steps each (default 200); prints a checksum.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: what the kernel has written before it came to memory that it could not write is in every replica,
 // counted or not: the second page of a buffer is missing or read-only. (Only what a successful call had
 // counted went to the followers; a right leader was outvoted at its next output.) And a call that fails that

@@ -1,6 +1,7 @@
 // build: -std=c++20
 // deterministic
 // descends
+// loses
 // Proves: std::thread, mutex, unique_lock, condition_variable, call_once,
 // async, shared_mutex, shared_ptr across threads, exceptions from threads.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build: -ldl -rdynamic
 // deterministic
+// loses
 // Proves: code that dlopen brings (with system calls, atomics and locks of its
 // own, and thread-local data) is prepared before it runs; dlclose and again.
 #include "guest.h"

@@ -2,6 +2,7 @@
 // not in code: it is linked for a fixed address, which is said
 // not in data: it is linked for a fixed address, which is said
 // deterministic
+// loses
 // Proves: a library built a moment ago, never seen before, with a raw syscall
 // instruction and a constructor, runs from dlopen in two threads.
 #include "guest.h"

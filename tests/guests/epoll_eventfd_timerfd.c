@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: epoll with pointer data, level and edge, eventfd and timerfd.
 #include "guest.h"
 #include <sys/epoll.h>

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a program replaces itself eight times; descriptor, pid, environment
 // and ignored signals pass through, close-on-exec does not.
 #include "guest.h"

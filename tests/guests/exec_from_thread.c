@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: exec from a thread that is not the main one ends all others and
 // keeps the pid.
 #include "guest.h"

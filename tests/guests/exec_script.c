@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: exec of a #! script, of one without #! (ENOEXEC), of a directory.
 #include "guest.h"
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 // build:
 // exit: 255
 // deterministic
+// loses
 // Proves: exit(-1) is 255, and stdio is flushed by exit.
 #include "guest.h"
 int main(void) {

@@ -1,6 +1,7 @@
 // build:
 // exit: 7
 // deterministic
+// loses
 // Proves: an exit status passes through.
 #include "guest.h"
 int main(void) {

@@ -1,6 +1,7 @@
 // build:
 // exit: SIGABRT
 // deterministic
+// loses
 // Proves: abort ends by SIGABRT.
 #include "guest.h"
 int main(void) {

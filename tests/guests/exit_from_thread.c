@@ -2,6 +2,7 @@
 // not in serial: its threads spin, and one that spins keeps the turn
 // exit: 12
 // deterministic
+// loses
 // Proves: exit() in a thread ends the program while others block and compute.
 #include "guest.h"
 #include <pthread.h>

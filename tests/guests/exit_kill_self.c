@@ -1,6 +1,7 @@
 // build:
 // exit: SIGKILL
 // deterministic
+// loses
 // Proves: a program that kills itself with SIGKILL dies of SIGKILL.
 #include "guest.h"
 #include <signal.h>

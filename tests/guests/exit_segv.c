@@ -1,6 +1,7 @@
 // build:
 // exit: SIGSEGV
 // deterministic
+// loses
 // Proves: death by SIGSEGV in all replicas is the program's own death.
 #include "guest.h"
 int main(void) {

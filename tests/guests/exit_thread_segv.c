@@ -1,6 +1,7 @@
 // build:
 // exit: SIGSEGV
 // deterministic
+// loses
 // Proves: a fault in a thread ends the whole program by SIGSEGV.
 #include "guest.h"
 #include <pthread.h>

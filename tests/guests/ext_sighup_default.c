@@ -2,6 +2,7 @@
 // send: SIGHUP
 // exit: SIGHUP
 // deterministic
+// loses
 // Proves: SIGHUP sent to the run, without a handler, ends it by that signal.
 #include "guest.h"
 int main(void) {

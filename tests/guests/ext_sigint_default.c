@@ -2,6 +2,7 @@
 // send: SIGINT
 // exit: SIGINT
 // deterministic
+// loses
 // Proves: SIGINT sent to the run, without a handler, ends it by that signal.
 #include "guest.h"
 int main(void) {

@@ -2,6 +2,7 @@
 // send: SIGINT
 // exit: 3
 // deterministic
+// loses
 // Proves: SIGINT sent to the run reaches the program's handler in a blocking
 // read, and the program leaves by its own choice.
 #include "guest.h"

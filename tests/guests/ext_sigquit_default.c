@@ -2,6 +2,7 @@
 // send: SIGQUIT
 // exit: SIGQUIT
 // deterministic
+// loses
 // Proves: SIGQUIT sent to the run, without a handler, ends it by that signal.
 #include "guest.h"
 int main(void) {

@@ -1,6 +1,7 @@
 // build:
 // not in serial: its threads spin, and one that spins keeps the turn
 // send: SIGTERM
+// loses
 // Proves: SIGTERM from outside, during locking in four threads, is handled at
 // the same logical point in all replicas: the handler's count ends the loops.
 #include "guest.h"

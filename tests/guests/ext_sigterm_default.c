@@ -2,6 +2,7 @@
 // send: SIGTERM
 // exit: SIGTERM
 // deterministic
+// loses
 // Proves: SIGTERM sent to the run, without a handler, ends it by that signal.
 #include "guest.h"
 int main(void) {

@@ -1,4 +1,5 @@
 // build:
+// loses
 // not in data: mkstemp makes names from the address of a variable on the stack
 // delayed
 // Proves: what a file holds that is mapped to be read is the same for all replicas, although the one that leads writes

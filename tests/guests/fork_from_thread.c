@@ -1,6 +1,7 @@
 // build:
 // not in serial: its threads spin, and one that spins keeps the turn
 // deterministic
+// loses
 // Proves: fork from a thread while others lock and allocate: the child has one
 // thread, its allocator works.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: two hundred short children in a row and sixteen at once; ids of the
 // namespace agree (parity of order is checked, not the number).
 #include "guest.h"

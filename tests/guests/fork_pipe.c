@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: parent and child talk over two pipes; both write to stdout in turn.
 #include "guest.h"
 #include <sys/wait.h>

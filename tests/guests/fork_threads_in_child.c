@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a forked child makes threads of its own, as the parent does.
 #include "guest.h"
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // build:
 // deterministic
 // descends
+// loses
 // Proves: children of children, exit codes, all forms of wait, getppid.
 #include "guest.h"
 #include <sys/resource.h>

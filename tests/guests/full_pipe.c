@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a write of more than a pipe holds is whole, whoever reads it and when.
 #include "guest.h"
 #define BYTES (1 << 20)

@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: futex_waitv and the newer futex calls give the turn away while they wait (in serial order the thread that was to
 // wake them never ran), end by a wake, a time and a word that has changed; and what they return is the same in all replicas
 // (with clocks errno was looked at in one whose word had changed before the call, and not in the others).

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: process groups and sessions that a program makes stay when another
 // replica leads: signals to a group reach all that are in it and nobody else,
 // and ids of groups and sessions name what they did.

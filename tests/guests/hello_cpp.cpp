@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: libstdc++ starts, iostream writes, an exception is caught.
 #include "guest.h"
 #include <iostream>

@@ -3,6 +3,7 @@
 // not in data: it is linked for a fixed address, which is said
 // cc: musl-gcc
 // deterministic
+// loses
 // Proves: a musl-linked static program (other start code, other malloc, other
 // stdio) runs single-threaded.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build: -static-pie
 // deterministic
+// loses
 // Proves: a static PIE (no interpreter, relocates itself) starts, prints through stdio and ends with 0.
 #include "guest.h"
 int main(void) {

@@ -1,6 +1,7 @@
 // build:
 // deterministic
 // descends
+// loses
 // Proves: calls that look private and name a process or thread by its id (own, another thread's, a
 // child's): niceness, scheduling, input/output priority. Followers have other ids in the kernel, and were
 // told ESRCH.

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: getcwd, readlink, symlink, mkdir, rename, getdents, stat, access.
 #include "guest.h"
 #include <dirent.h>

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: file locks of both kinds inside one process tree.
 #include "guest.h"
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: less common descriptors: inotify, memfd, signalfd, pidfd.
 #include "guest.h"
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: one 5 MB write, larger than pipe and any log, leaves whole and once.
 #include "guest.h"
 #define BYTES (5u << 20)

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: several hundred descriptors, their numbers, dup, dup2, dup3, fcntl.
 #include "guest.h"
 #include <fcntl.h>

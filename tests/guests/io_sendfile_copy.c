@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: calls that move data inside the kernel: sendfile, copy_file_range,
 // splice, tee, fallocate, ftruncate, fsync.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: local sockets: stream, datagram, sendmsg with iovec, a descriptor
 // passed to oneself with SCM_RIGHTS.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: buffered files: fprintf, fseek, ungetc, fscanf, tmpfile, freopen.
 #include "guest.h"
 int main(void) {

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: TCP over loopback inside one process: a serving and a calling thread.
 #include "guest.h"
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: ioctl FIONREAD, isatty on a pipe, a pseudo-terminal of one's own.
 #include "guest.h"
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: UDP with addresses in and out, an abstract unix socket, ECONNREFUSED.
 #include "guest.h"
 #include <arpa/inet.h>

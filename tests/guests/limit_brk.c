@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: memory that the program's own limit denies is denied in every replica: brk says where the break is,
 // mmap and mremap say ENOMEM. (The limit is the leader's only: a follower had the memory, and its program
 // another break.)

@@ -1,4 +1,5 @@
 // build:
+// loses
 // delayed
 // Proves: a worker sets a byte before it waits for a condition, and who has work for it looks at that byte without the lock
 // to see whether to wake it, in a function with no atomic instruction, no loop and no pause (jemalloc's background threads).

@@ -1,4 +1,5 @@
 // build:
+// loses
 // not in code: the registers that are compared hold addresses
 // not in data: the registers that are compared hold addresses
 // Proves: a load that decides about order, of memory that is not there, faults as a load of the program's own: in its

@@ -1,4 +1,5 @@
 // build:
+// loses
 // delayed
 // Proves: who comes to something that is made once sees by a plain load whether it is there, in a function without any
 // atomic instruction; and what was published with it is there then.

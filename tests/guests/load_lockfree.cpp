@@ -1,5 +1,6 @@
 // build: -std=c++20
 // varies
+// loses
 // Proves: what is found by loads alone is repeated: a queue without atomic instructions whose empty polls are counted, a
 // sequence lock's reader, a count that is extended to eight bytes, a bit that is tested.
 #include "guest.h"

@@ -1,6 +1,7 @@
 // build: -fopenmp
 // env: OMP_NUM_THREADS=4
 // descends
+// loses
 // Proves: which thread gets which part of a loop, or which task, is decided by plain loads of libgomp's; they are
 // repeated, and so are the results of its futex calls.
 #include "guest.h"

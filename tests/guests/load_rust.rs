@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: the locks, channels and lazily made things of Rust's standard library, whose threads meet in loads, raw futexes
 // and atomic instructions, are repeated.
 use std::fs::File;

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: the main stack grows by faults, and a thread with a 64 MB stack
 // uses it to its depth.
 #include "guest.h"

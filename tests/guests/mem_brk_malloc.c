@@ -1,4 +1,5 @@
 // build:
+// loses
 // not in data: what it prints are addresses, or is made of them
 // Proves: the heap grows alike: sbrk, small, large and realigned allocations;
 // the addresses are printed.

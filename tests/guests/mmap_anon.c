@@ -1,4 +1,5 @@
 // build:
+// loses
 // not in data: what it prints are addresses, or is made of them
 // Proves: mapped addresses agree in every replica (they are printed), also
 // after mremap, partial unmap, mprotect, madvise.

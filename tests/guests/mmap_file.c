@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: private file mappings: content, copy on write, offset; a shared
 // read-only mapping sees a later write; SIGBUS is not met inside the file.
 #include "guest.h"

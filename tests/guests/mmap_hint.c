@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a hint is no more than that. Where it names memory that belongs to Geryon the kernel chooses another place, also where
 // there happens to be a hole: what is mapped can be unmapped again (V8 asks for random places, and one in some thousand was
 // there). Whoever asks for such a place and no other, unless it is taken, is told that it is.

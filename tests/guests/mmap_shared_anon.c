@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: shared anonymous memory joins the processes of one replica.
 #include "guest.h"
 #include <sys/mman.h>

@@ -1,4 +1,5 @@
 // build: -pthread
+// loses
 // delayed
 // Proves: what a thread, or a process with which memory is shared, has stored before it writes to a pipe is there
 // for whoever has read of that, in every replica. Nothing in the log says so but that all have confirmed the write

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a write to the end of a pipe that is read from says EBADF at once (it waited for room for ever), as
 // does a read of the other one. (And codes of arch_prctl that only look are answered.)
 #include "guest.h"

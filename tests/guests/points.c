@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: nothing by itself; it passes the places at which tests/points.rs has
 // something go wrong: locks, atomics, memory, births and ends of threads, large
 // writes to pipes, files, forks with threads and a mapping, exec, signals. What
@@ -174,6 +175,16 @@ static void signals(void) {
   printf("signals came, %d were told\n", (int)told);
 }
 
+// A child's, which nobody waits for.
+static void is_signalled(void) {
+  pid_t parent = getpid(), p = fork();
+  CHECK(p >= 0);
+  if (p == 0)
+    _exit(kill(parent, SIGURG) || kill(parent, SIGURG));
+  int status;
+  CHECK(waitpid(p, &status, 0) == p && status == 0);
+}
+
 // There until the end, so that a copy of the process has two threads at least.
 static void *sleeper(void *arg) {
   CHECK(!sem_wait(&end));
@@ -208,6 +219,7 @@ int main(int argc, char **argv) {
   forks(path);
   threads("last");
   CHECK(!sem_post(&end) && !pthread_join(t, NULL));
+  is_signalled();
   unlink(path);
   guest_ok("points");
 }

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: readiness calls give every replica the same answer, in-out arrays
 // included.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // async
 // Proves: posix_spawn with file actions and attributes (CLONE_VFORK on its own
 // stack), also a program that does not exist.

@@ -10,6 +10,7 @@
 // args: empty-root
 // args: keepcaps
 // deterministic
+// loses
 // Proves: a process that has given up its privileges forks, and its children
 // fork, map files and make threads: what the agent needs from the monitor does
 // not depend on what the program may do. (The child opened the monitor's memory

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a child that its parent leaves at once, by exit or by exec, runs to
 // its end and is reaped (double forks of daemons, background jobs before exec).
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: session, group, limits, umask, priority, names, prctl, affinity.
 #include "guest.h"
 #include <sched.h>

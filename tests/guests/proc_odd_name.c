@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a thread's name may be bytes of any kind: those that look into /proc find its state there all the same.
 // (What they read was no text: a replica that slept where the others went on was never found. That is in policies.)
 #include "guest.h"

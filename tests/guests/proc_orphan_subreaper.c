@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: an orphan is reparented to the subreaper and reaped there.
 #include "guest.h"
 #include <sys/prctl.h>

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a process-shared mutex in shared memory orders parent and child.
 #include "guest.h"
 #include <pthread.h>

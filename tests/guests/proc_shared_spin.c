@@ -1,5 +1,6 @@
 // build: -O1
 // deterministic
+// loses
 // Proves: how often a process has to try before it gets a lock that another process has is its own replica's affair with clocks
 // (a look for signals came behind so many atomic instructions, in one replica and not in the other).
 #include "guest.h"

@@ -1,4 +1,5 @@
 // build: -O1 -pthread
+// loses
 // Proves: a follower that a plain load has led astray, and that computes for ever, is found, however much processor time the
 // leader's other threads use meanwhile.
 // argv[1]: a replica that is to go astray (its number as the agent counts, from 0), or "f" for all but the first;

@@ -1,4 +1,5 @@
 // build: -O1 -pthread
+// loses
 // Proves: a follower that a plain load has led to where a thread waits for a turn that never comes is found although another thread
 // wakes up every 20 ms; with checkpoints the log is replayed for it.
 // argv: which replica is to go astray the first time, the second time (its number as the agent counts, from 0), "f" for all but the first.

@@ -1,4 +1,5 @@
 // build: -O1 -pthread
+// loses
 // Proves: what a plain load has led astray in all followers, and shows only much later, outvotes no leader that is right; and a
 // leader that is wrong is outvoted, wherever its other threads wait meanwhile.
 // argv[1]: "memory": the followers find another value than their leader, long before it shows; "between": they do in a race that

@@ -3,6 +3,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// loses
 // Proves: raw compare-and-swap and fetch_add decide the signature.
 #include "racey.h"
 static uint64_t shared[RACEY_CELLS];

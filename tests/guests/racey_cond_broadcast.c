@@ -4,6 +4,7 @@
 // args: 8 2000
 // varies
 // descends
+// loses
 // Proves: a hand-made gate on one condition variable with broadcast: the order of waking decides the signature.
 #include "racey.h"
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;

@@ -4,6 +4,7 @@
 // args: 8 2000
 // varies
 // descends
+// loses
 // Proves: a bounded queue on two condition variables: every thread puts and takes in turn; who takes what decides the signature.
 #include "racey.h"
 #define ROOM 4

@@ -4,6 +4,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// loses
 // Proves: the addresses malloc hands out are the signature.
 #include "racey.h"
 #include <malloc.h>

@@ -3,6 +3,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// loses
 // Proves: the order of a mutex decides the signature, alike in all replicas.
 #include "racey.h"
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;

@@ -3,6 +3,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// loses
 // Proves: sixteen mutexes taken in pairs: partial orders that must all agree.
 #include "racey.h"
 #define LOCKS 16

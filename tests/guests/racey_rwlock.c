@@ -4,6 +4,7 @@
 // args: 8 2000
 // varies
 // descends
+// loses
 // Proves: writers mix under a rwlock, readers hash what they see.
 #include "racey.h"
 static pthread_rwlock_t l = PTHREAD_RWLOCK_INITIALIZER;

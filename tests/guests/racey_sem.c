@@ -4,6 +4,7 @@
 // args: 8 2000
 // varies
 // descends
+// loses
 // Proves: a semaphore as a lock, tried first: outcome and order both enter the signature.
 #include "racey.h"
 #include <semaphore.h>

@@ -3,6 +3,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// loses
 // Proves: a spin lock (no room for a clock in it) decides the signature.
 #include "racey.h"
 static pthread_spinlock_t l;

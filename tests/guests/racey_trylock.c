@@ -3,6 +3,7 @@
 // args: 4 4000
 // args: 8 2000
 // varies
+// loses
 // Proves: trylock outcomes: a thread that fails does something else instead.
 #include "racey.h"
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: unwinding from a signal handler through an interrupted call reaches
 // main: every frame lies in a known object, no trampoline's address shows.
 #include "guest.h"

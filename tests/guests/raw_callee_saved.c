@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: rewritten entries of lock functions keep the calling convention:
 // callee-saved registers, stack alignment of any kind, and the return address.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: threads made with clone directly, without pthread: a stack of one's
 // own, CLONE_CHILD_CLEARTID and a futex wait for it, exit of the thread only.
 #include "guest.h"

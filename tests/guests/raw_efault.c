@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: bad pointers give EFAULT, as the kernel says, not a crash of the one
 // who marshals: unmapped, read-only, half a page short.
 #include "guest.h"

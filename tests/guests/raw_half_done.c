@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a call that fails when it has done something has done it once, in every replica: a packet is taken and its
 // bytes are written, a size or an id is told, what was mapped is gone. (It was made twice, or only the leader's memory
 // had changed, and a right leader was outvoted.)

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: code made at run time: a syscall instruction in anonymous memory,
 // written then made executable, also rewritten and run again.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: where Geryon lies nothing is for the program, as natively: a call that is given an address there says EFAULT
 // (ENOMEM), reads nothing from there, and writes nothing over it. (It wrote what lies there to a file, each replica
 // another one's; a read into it ended the run.)

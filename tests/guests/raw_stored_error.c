@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a packet that recvmmsg could not put where it belongs, behind others that it has, leaves its error with the
 // socket, and the next call is given it, once. (A send that said EFAULT for that reason was made once more, for its
 // caller might have been hit, and succeeded.)

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a syscall instruction preserves what the kernel preserves: all
 // general registers but rax, rcx (the next instruction) and r11 (the flags),
 // the flags, the xmm registers, the red zone.

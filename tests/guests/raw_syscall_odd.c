@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: awkward places for a syscall instruction: two in a row, the target
 // of a loop's jump, the jump target right behind it, garbage in the upper half
 // of rax, the direction flag set, no usable stack pointer at all.

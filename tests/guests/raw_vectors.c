@@ -1,5 +1,6 @@
 // build: -mavx2
 // deterministic
+// loses
 // Proves: the upper halves of the ymm registers, MXCSR and the x87 control
 // word survive system calls, locks and atomics (skipped without AVX2).
 #include "guest.h"

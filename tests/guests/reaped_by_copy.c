@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: whoever is copied while a child lives knows that it has still to wait for it, also where the one it is a copy of
 // led when the child was born. (A copy of a leader did not: a child of whom the leader had been told, lost before it
 // logged that, was gone for good.)

@@ -1,6 +1,7 @@
 // build:
 // delayed
 // descends
+// loses
 // Proves: a program that meets at barriers made of a mutex and a condition, whose waiters look at
 // nothing when they wake (as in Splash-3's OCEAN), goes on when a replica is lost.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a program with much memory that it reads and does not write any more
 // ends as natively; tests of recovery look at whose pages its copies have,
 // until the file that is named exists.

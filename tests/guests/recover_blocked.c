@@ -1,6 +1,7 @@
 // build: -lm
 // args: 64 5
 // descends
+// loses
 // Proves: 64 threads that are blocked each in its own way (read, poll, futex,
 // mutex, condition, semaphore, sleep, read inside a handler on an alternate
 // stack, holding a robust mutex, not at all) go on as if nothing had happened,

@@ -1,6 +1,7 @@
 // build:
 // args: 4
 // deterministic
+// loses
 // Proves: of each child's end its parent is told by a signal, which is blocked
 // but while it waits for it (as make does). Tests of recovery kill the leader
 // meanwhile: the next one's kernel tells it of the ends of children that the

@@ -1,6 +1,7 @@
 // build: -pthread
 // args: 3 20
 // deterministic
+// loses
 // Proves: seccomp filters hold on in copies and in who takes over: each thread has its own, TRAP runs the handler, children
 // inherit them and end by them. Tests of recovery kill replicas meanwhile.
 #include "guest.h"

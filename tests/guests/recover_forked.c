@@ -1,6 +1,7 @@
 // build:
 // args: 2
 // deterministic
+// loses
 // Proves: a process with one thread, forked by a program that has had several,
 // may have children in its memory (vfork). Tests of recovery kill the leader
 // meanwhile: there is no other thread that could prepare such a process.

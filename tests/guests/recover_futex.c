@@ -1,4 +1,5 @@
 // build:
+// loses
 // delayed
 // Proves: threads that meet in locks and conditions of their own on futex calls, as those of Rust's std are
 // made, go on when a replica is lost.

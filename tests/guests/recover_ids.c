@@ -1,6 +1,7 @@
 // build:
 // args: 3 20
 // deterministic
+// loses
 // Proves: what a program has set of its process, its threads and its child by their ids, and the ids
 // themselves, stay as they were; tests of recovery kill the leader meanwhile. (All of it was the lost
 // leader's alone.)

@@ -1,6 +1,7 @@
 // build:
 // deterministic
 // descends
+// loses
 // Proves: nothing is lost while one thread waits for another's end and one for a condition, whatever happens to replicas
 // meanwhile. argv[1]: for how many milliseconds (default 50).
 #include "guest.h"

@@ -1,6 +1,7 @@
 // build:
 // args: steps 20
 // deterministic
+// loses
 // Proves: a long computation of four threads that pass their results on gives the
 // same result however long it takes; tests of recovery kill replicas meanwhile.
 #define _GNU_SOURCE

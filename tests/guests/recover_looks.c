@@ -1,4 +1,5 @@
 // build: -O2
+// loses
 // not in clocks: order decided by plain loads is not repeated there
 // delayed
 // Proves: threads that wait for each other by plain words and by locks of their own, at none of which they come to a

@@ -1,5 +1,6 @@
 // build:
 // args: 16 3
+// loses
 // Proves: a process with much memory, of which only a part changes from then on,
 // finds all of it as it left it; tests of recovery kill replicas meanwhile.
 #define _GNU_SOURCE

@@ -1,6 +1,7 @@
 // build:
 // args: 50
 // deterministic
+// loses
 // Proves: a child in its parent's memory (vfork) may sleep there; its parent,
 // with it. Tests of recovery kill the leader meanwhile.
 #define _GNU_SOURCE

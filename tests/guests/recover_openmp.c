@@ -1,4 +1,5 @@
 // build: -fopenmp
+// loses
 // Proves: loops that OpenMP divides by a static schedule, with a barrier behind each, go on when a replica
 // is lost.
 #include "guest.h"

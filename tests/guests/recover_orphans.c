@@ -1,6 +1,7 @@
 // build:
 // args: 3
 // deterministic
+// loses
 // Proves: who wants a signal at the end of its parent (PR_SET_PDEATHSIG) gets it then, and not when another replica ends
 // that to the kernel is its parent: the signal that was asked for, from whom, and by force. What a thread has asked for
 // it has in its next program, too, and nobody inherits it. Tests of recovery kill replicas meanwhile.

@@ -1,6 +1,7 @@
 // build:
 // args: 6
 // deterministic
+// loses
 // Proves: a SIGCHLD that a program sends itself comes, also where it has children of its own and where another
 // replica leads by now (which dropped it as one that its kernel sends for a child that the program does not know).
 #define _GNU_SOURCE

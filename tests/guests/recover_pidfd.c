@@ -1,6 +1,7 @@
 // build:
 // args: 4
 // deterministic
+// loses
 // Proves: a descriptor of a process (pidfd_open) names the program's child, whichever replica leads: it is not ready before that
 // has ended, also in a set (epoll), and a wait that names it finds it, once. Tests of recovery kill replicas meanwhile.
 #include "guest.h"

@@ -1,6 +1,7 @@
 // build:
 // args: 4
 // deterministic
+// loses
 // Proves: a SIGCHLD that is blocked waits, also for a child that has been waited for meanwhile. (The leader that has taken over
 // is told of its children's ends by the monitor, which took a child that was waited for for one of which nothing is to be said.)
 #include "guest.h"

@@ -1,6 +1,7 @@
 // build:
 // args: 3
 // deterministic
+// loses
 // Proves: who wants the children that its descendants leave (PR_SET_CHILD_SUBREAPER) has them, and no others: each is waited for
 // once, by the id that it has, and its getppid() says so; also where the one that left it had another program, and what it had
 // left had ended. A process in its next program has the children of the one before, and wants orphans as that did. Tests of

@@ -1,4 +1,5 @@
 // build:
+// loses
 // delayed
 // Proves: of the threads that meet at a pthread barrier one, and only one, is told in each round that it is
 // the last, also when the leader is lost among them.

@@ -1,6 +1,7 @@
 // build:
 // args: 6
 // deterministic
+// loses
 // Proves: processes that share memory still do when they have been copied, with each other and with nobody else:
 // what one writes the others read, whoever is killed meanwhile (a replica was never replaced when its processes
 // shared memory; copies that were made one after the other would find in it what came later).

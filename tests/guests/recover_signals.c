@@ -2,6 +2,7 @@
 // args: 3 20
 // deterministic
 // descends
+// loses
 // Proves: signals that are pending and blocked wait for who has blocked them,
 // with all that they say: the process's, those of one thread, several with
 // values; taken by sigwaitinfo, signalfd or a handler. Tests of recovery kill

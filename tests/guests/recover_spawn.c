@@ -1,6 +1,7 @@
 // build:
 // args: 2 3
 // deterministic
+// loses
 // Proves: children that begin in their parent's memory (posix_spawn, vfork),
 // made by several threads at once, by a forked process, and by one
 // whose parent has had several threads: each gets the

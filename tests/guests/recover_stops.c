@@ -1,6 +1,7 @@
 // build:
 // args: 4
 // deterministic
+// loses
 // Proves: a parent is told when its child was stopped and goes on, however its replicas are halted meanwhile to be copied;
 // a vfork's child that it has waited for is none any more. Tests of recovery kill replicas meanwhile.
 #include "guest.h"

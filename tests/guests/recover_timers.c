@@ -1,6 +1,7 @@
 // build:
 // args: 3
 // deterministic
+// loses
 // Proves: a one-shot timer (alarm, setitimer, timer_create) rings once, whoever leads by then: also when the
 // leader is lost after it rang (it rang twice) or after its signal was taken by sigwait; long ones keep
 // their remaining time and interval, their ids and values; limits and affinity stay as set; an

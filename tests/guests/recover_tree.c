@@ -1,6 +1,7 @@
 // build:
 // args: 8
 // deterministic
+// loses
 // Proves: a child that forks a writer and a reader, whose pipe breaks when the
 // reader has enough, round after round: every process is waited for by the id
 // that fork has shown and once, none has a descriptor too few or too many or another

@@ -1,6 +1,7 @@
 // build:
 // args: 4
 // deterministic
+// loses
 // Proves: a SIGCHLD that is waited for (sigwaitinfo) names the child that has ended, and comes once for each. (Behind a takeover
 // it named the monitor, or a child that the program does not know, and came twice: nobody is stopped for what a wait takes.)
 #include "guest.h"

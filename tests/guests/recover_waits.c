@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: waits are answered as the kernel answers them, also when another replica leads: what they cannot ask for,
 // children that are stopped and go on, that are in another group, and whose end nobody wants to hear of, or that a wait
 // has found without a place to say so. And a wait

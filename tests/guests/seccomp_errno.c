@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a seccomp filter of the program is honoured: calls that it denies return its errno and are not made, others are
 // made; what the kernel refuses as a filter is refused alike; the program's mode is its own.
 #include "guest.h"

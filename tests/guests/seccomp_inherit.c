@@ -1,5 +1,6 @@
 // build: -pthread
 // deterministic
+// loses
 // Proves: filters pass to forked and vforked children, to threads, and through an exec, from whichever thread that is; what
 // a thread or child adds is its own.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build: -pthread
 // deterministic
+// loses
 // Proves: where a filter says KILL, the process or its thread ends by SIGSYS as natively, whatever its handler and its
 // mask are; a killed thread leaves the others alone.
 #include "guest.h"

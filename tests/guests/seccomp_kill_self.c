@@ -3,6 +3,7 @@
 // args: thread
 // exit: SIGSYS
 // deterministic
+// loses
 // Proves: a program that its filter kills ends by SIGSYS.
 #include "guest.h"
 #include "seccomp.h"

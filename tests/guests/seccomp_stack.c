@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: of several filters the gravest verdict holds, and of equal ones that of the newest; a filter says what the next
 // one may be; many of them are one after the other.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build: -pthread
 // deterministic
+// loses
 // Proves: strict mode lets a thread read, write, return from a handler and exit; any other call ends it by SIGKILL, and
 // the process with it where it is alone.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build: -pthread
 // deterministic
+// loses
 // Proves: where a filter says TRAP the handler of SIGSYS is told what the kernel tells it, with the registers rolled back,
 // and may give the call a result; where none can run, the process dies of SIGSYS.
 #include "guest.h"

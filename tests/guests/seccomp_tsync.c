@@ -1,6 +1,7 @@
 // build: -pthread
 // not in clocks: from which call on another thread has the filter nothing says there
 // deterministic
+// loses
 // Proves: a filter that is given to all threads holds for them from then on; where one has another filter, none gets it.
 #include "guest.h"
 #include "seccomp.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: each signal that one process of a program sends another one comes
 // once: to one that has a handler, and to one that takes it by sigwait. Tests
 // kill the leader when the kernel has given it to a process and nobody knows.

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: each signal that a program sends one of its threads, or itself while
 // several threads could take it, comes once. Tests kill the leader when the
 // kernel has given it to a thread and nobody knows.

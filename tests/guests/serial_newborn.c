@@ -1,5 +1,6 @@
 // build:
 // varies
+// loses
 // not in clocks: nothing in the code shows there that the loop waits
 // Proves: a thread that counts in memory while it waits for one that has not begun is interrupted at the same count
 // everywhere. (The other one's registers are those of the call that made it, and name no buffer of a call's.)

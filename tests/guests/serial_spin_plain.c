@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // not in clocks: order decided by plain loads is not repeated there
 // Proves: in serial order a thread that spins on a plain word gives its turn to the one that is to store it,
 // with and without pause.

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: alarm wakes pause and runs the handler once, in every replica.
 #include "guest.h"
 #include <signal.h>

@@ -1,6 +1,7 @@
 // build:
 // exit: SIGALRM
 // deterministic
+// loses
 // Proves: an unhandled SIGALRM ends the program by that signal.
 #include "guest.h"
 #include <signal.h>

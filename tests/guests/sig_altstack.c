@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a handler on its alternate stack, nested use refused, also after a
 // stack overflow of the main thread (SIGSEGV, left by siglongjmp).
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a handler that runs in a call with a mask of its own (ppoll, pselect, sigsuspend,
 // epoll_pwait, epoll_pwait2) sees that mask, its sa_mask and its own signal; its frame shows the mask
 // of before, which is in force again behind it, or what the handler has made of it. (It saw the

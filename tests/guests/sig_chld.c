@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: SIGCHLD handler with siginfo of every child, reaped in the handler.
 #include "guest.h"
 #include <signal.h>

@@ -1,5 +1,6 @@
 // build:
 // descends
+// loses
 // Proves: a signal reaches a thread that makes no call, after the same round of its loop in every
 // replica: the count at which the handler found it is printed, in registers, in memory, and in a loop that counts in an outer one.
 #include "guest.h"

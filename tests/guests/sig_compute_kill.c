@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: pthread_kill reaches a thread that computes without a call, and its handler may leave the loop by siglongjmp.
 #include "guest.h"
 #include <pthread.h>

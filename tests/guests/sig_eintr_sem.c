@@ -69,7 +69,7 @@ int main(void) {
     pthread_cond_t c = PTHREAD_COND_INITIALIZER;
     pthread_mutex_lock(&m);
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 50000000;
+    until.tv_nsec += 200000000; // The alarm comes within the wait, which goes on.
     if (until.tv_nsec >= 1000000000) {
       until.tv_nsec -= 1000000000;
       until.tv_sec++;

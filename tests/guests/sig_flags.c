@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: what sigaction's flags and sigaltstack's SS_AUTODISARM say holds: SA_RESETHAND, SA_NODEFER, SA_ONSTACK,
 // SA_NOCLDWAIT, SA_NOCLDSTOP, SIGCHLD ignored; siglongjmp out of handlers that interrupt calls; pending
 // signals end with fork and stay through exec; values of sigqueue.

@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: SIGALRM during computation is delivered at the same point in every
 // replica: the handler hashes how far the loop (with calls) had come.
 #include "guest.h"

@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: profiling timers (ITIMER_PROF, ITIMER_VIRTUAL) reach their handlers.
 #include "guest.h"
 #include <signal.h>

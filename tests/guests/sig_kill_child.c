@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: parent stops, continues and kills a child; the child's handler runs.
 #include "guest.h"
 #include <signal.h>

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: handlers nest: a signal raised in a handler, masks of sa_mask, order
 // of pending real-time signals, mask restored on return.
 #include "guest.h"

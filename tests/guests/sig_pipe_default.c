@@ -1,6 +1,7 @@
 // build:
 // exit: SIGPIPE
 // deterministic
+// loses
 // Proves: writing to a pipe without reader kills by SIGPIPE.
 #include "guest.h"
 int main(void) {

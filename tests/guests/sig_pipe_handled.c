@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: SIGPIPE handled, then ignored: EPIPE both times, one handler run.
 #include "guest.h"
 #include <signal.h>

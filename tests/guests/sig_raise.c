@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: raise, kill and sigqueue to oneself arrive before the call returns;
 // siginfo carries pid, uid and value; SA_RESETHAND and SA_NODEFER act.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a handled SIGSEGV has the faulting address, the program's own
 // program counter and registers, and can be left by siglongjmp, many times.
 #include "guest.h"

@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: the usual server arrangement: all signals blocked, one thread in
 // sigwait, others send with pthread_kill and kill; arrivals are printed.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a loop without any call is still interrupted by its timer (delivery
 // cannot wait for the next call for ever) and leaves by siglongjmp.
 #include "guest.h"

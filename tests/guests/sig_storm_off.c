@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a timer that rings faster than its handler runs under Geryon can be
 // turned off, also while one ring waits and the next one is due.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: SIGFPE, SIGILL, SIGTRAP, SIGBUS are the replica's own; the handler
 // changes the program counter and the program goes on behind the fault.
 #include "guest.h"

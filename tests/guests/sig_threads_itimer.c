@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: process-directed timer signals among four working threads land in
 // the same thread at the same point; the handler counts per thread.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: signals that are let in at one moment (unblocked together, in sigsuspend, ppoll and pselect, behind a handler)
 // have their frames built before any handler runs: the last one's runs first, under the masks of all, and each frame
 // shows the mask that it interrupts. What a handler's sa_mask shuts out waits until that one returns. (They ran one

@@ -1,5 +1,6 @@
 // build: -pthread
 // deterministic
+// loses
 // Proves: two signals that are sent to one thread at nearly the same time run
 // their handlers in the same order in every replica, also when the kernel takes
 // the one that was sent later first.

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: threads in sleeps that the kernel takes up again by restart_syscall
 // (a condition's time, poll, nanosleep) sleep to their ends. Tests make a fault
 // in one of them meanwhile.

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // async
 // Proves: programs are started one behind the other, and nothing is confirmed (--verify async): a child that runs in its
 // parent's memory waits for its siblings before it leaves that. (The leader's had its own program before a follower's

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a program that closes stdin and opens a file gets number 0 for it.
 #include "guest.h"
 #include <fcntl.h>

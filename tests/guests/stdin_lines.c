@@ -1,6 +1,7 @@
 // build:
 // stdin: first\nsecond line\n\nlast without newline
 // deterministic
+// loses
 // Proves: stdin given through a pipe is read once and reaches every replica.
 #include "guest.h"
 int main(void) {

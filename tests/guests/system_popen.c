@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: system() and popen() both ways, with their exit statuses.
 #include "guest.h"
 #include <sys/wait.h>

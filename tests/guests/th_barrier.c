@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: barriers of four threads, many rounds; which thread is the serial
 // one is printed as a hash.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: C11 threads: thrd, mtx (all kinds), cnd, tss, call_once.
 #include "guest.h"
 #include <threads.h>

@@ -1,5 +1,6 @@
 // build:
 // descends
+// loses
 // Proves: a bounded queue with broadcast: who gets which item is printed by
 // each consumer; every item arrives once.
 #include "guest.h"

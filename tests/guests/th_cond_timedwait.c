@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: timed waits end by time or by signal alike in all replicas; both
 // clocks; the outcomes are printed.
 #include "guest.h"

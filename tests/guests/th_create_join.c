@@ -1,4 +1,5 @@
 // build:
+// loses
 // not in data: what it prints are addresses, or is made of them
 // Proves: threads start and end alike: arguments, results, thread ids, stack
 // addresses (printed) over many rounds, so glibc's stack cache must agree.

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: detached threads (both ways) come to their end; a condition variable
 // counts them.
 #include "guest.h"

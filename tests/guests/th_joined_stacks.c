@@ -1,6 +1,7 @@
 // build:
 // deterministic
 // descends
+// loses
 // Proves: a thread that has ended is gone for every replica once the run has gone over from clocks to
 // serial order, also where the first thread makes new ones on the stacks of those. (The leader looked at
 // the id words of the ended ones with no record of that; a copy made before looked later, found the new

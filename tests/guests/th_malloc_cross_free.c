@@ -1,6 +1,7 @@
 // build:
 // not in data: what it prints are addresses, or is made of them
 // varies
+// loses
 // Proves: blocks allocated in one thread and freed in another: arena locks and
 // tcache decide addresses; each thread's address hash is printed.
 #include "guest.h"

@@ -1,6 +1,7 @@
 // build:
 // not in data: what it prints are addresses, or is made of them
 // varies
+// loses
 // Proves: racing mmap and munmap of several threads get the same addresses in
 // every replica (the memory clock).
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // varies
+// loses
 // Proves: the outcomes of trylock and timedlock under contention are an input:
 // each thread prints how often it failed and a hash of where.
 #include "guest.h"

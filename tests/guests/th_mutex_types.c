@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: normal, recursive, error-checking and adaptive mutexes keep their
 // rules and exclude each other's threads.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // varies
+// loses
 // Proves: descriptor numbers handed to racing threads agree: each thread opens
 // and closes, and hashes the numbers it got.
 #include "guest.h"

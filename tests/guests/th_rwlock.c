@@ -1,5 +1,6 @@
 // build:
 // descends
+// loses
 // Proves: readers and writers, both preferences, try and timed forms; what the
 // readers saw is printed.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // descends
+// loses
 // Proves: unnamed semaphores: wait, trywait, timedwait, getvalue;
 // outcomes under contention are printed.
 #include "guest.h"

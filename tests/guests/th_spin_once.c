@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: spin locks exclude and are ordered; pthread_once runs once, all
 // others wait for its end.
 #include "guest.h"

@@ -1,4 +1,5 @@
 // build: -static
+// loses
 // not in code: it is linked for a fixed address, which is said
 // not in data: it is linked for a fixed address, which is said
 // Proves: a static program with threads: locks, condition, malloc, stdio of the

@@ -1,5 +1,6 @@
 // build:
 // varies
+// loses
 // Proves: printf from eight threads to one stream: lines are whole, and their
 // order (stdio's lock) is the same in every replica, to stdout and to a file.
 #include "guest.h"

@@ -1,4 +1,5 @@
 // build:
+// loses
 // not in data: what it prints are addresses, or is made of them
 // Proves: threads are born and die while others do, each allocating: arena
 // choice, stack cache and allocator order agree (address hashes printed).

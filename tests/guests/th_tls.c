@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: thread-local variables, keys and their destructors, errno.
 #include "guest.h"
 #include <pthread.h>

@@ -1,4 +1,5 @@
 // build:
+// loses
 // Proves: unsynchronised write calls of four threads to one pipe: each line
 // leaves once and whole; the order is the leader's.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: a program of several threads that writes nothing from an address that no program has is told so, as natively.
 // (What several threads write is copied first; of nothing a copy was made, and its address given to the kernel.)
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build: -lrt
 // deterministic
+// loses
 // Proves: timer_create with a signal and a value, and with a thread.
 #include "guest.h"
 #include <pthread.h>

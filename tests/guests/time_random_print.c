@@ -1,4 +1,5 @@
 // build:
+// loses
 // not in code: what it prints are addresses, or is made of them
 // not in data: what it prints are addresses, or is made of them
 // Proves: everything that differs between processes by nature is one input:

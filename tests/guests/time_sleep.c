@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: sleeping calls take their time once, not once for each replica, and
 // time does not run backwards.
 #include "guest.h"

@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: the three calls of the vsyscall page, which old static programs make, give what the leader
 // got. (The monitor sent such a thread elsewhere, for which the kernel ended it with SIGSYS.)
 #include "guest.h"

@@ -1,4 +1,5 @@
 // build: -pthread
+// loses
 // delayed: short
 // Proves: an address that is given to the kernel comes back as the replica's own (epoll's data, a signal's value, of a
 // thread that waits for it and in a handler), /proc/self/maps and auxv show a replica its own places, and what the kernel

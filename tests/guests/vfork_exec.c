@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: vfork suspends the parent until exec or _exit of the child.
 #include "guest.h"
 #include <sys/wait.h>

@@ -3,6 +3,7 @@
 // args: SIGKILL
 // args: crash
 // deterministic
+// loses
 // Proves: a vfork's child may end by a signal that it sends itself, or that an instruction raises. (Its followers waited
 // for the end of that call, and their parents with them. And its end was taken for the program's: who was lost behind it was
 // not missed, and nothing was found out about a second crash.)

@@ -1,4 +1,5 @@
 // build: -O2
+// loses
 // not in clocks: order decided by plain loads is not repeated there
 // delayed
 // Proves: a thread that waits by calling a function which looks, one that only pauses, and one whose loop does other

@@ -1,4 +1,5 @@
 // build: -O2
+// loses
 // not in clocks: order decided by plain loads is not repeated there
 // delayed
 // Proves: locks that a program has built itself (exchange, compare, ticket) give the turn away while whoever has them

@@ -1,4 +1,5 @@
 // build: -O2
+// loses
 // not in clocks: order decided by plain loads is not repeated there
 // delayed
 // Proves: two threads hand data to each other by plain flags that they poll without pause. Who waits reads what the

@@ -1,4 +1,5 @@
 // build: -O1 -pthread
+// loses
 // Proves: who polls for long, and logs nothing meanwhile, is not taken for one that computes without end; nor are its
 // followers, which poll as often once they know for how long.
 // argv[1]: seconds (default 0).

@@ -1,4 +1,5 @@
 // build: -O2
+// loses
 // not in clocks: order decided by plain loads is not repeated there
 // delayed
 // Proves: a pool whose workers poll for work as OpenBLAS's do: a plain pointer for each, the processor given away

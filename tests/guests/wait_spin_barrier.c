@@ -3,6 +3,7 @@
 // delayed
 // args: 2 600
 // args: 4 25
+// loses
 // Proves: a barrier whose threads poll a plain word: the last to come, whom an atomic counter chooses, stores it.
 // Memory that a follower is late for has gone past what its leader saw: it goes on, and not before the data is there.
 #include "guest.h"

@@ -1,4 +1,5 @@
 // build: -O2
+// loses
 // not in clocks: order decided by plain loads is not repeated there
 // delayed
 // Proves: workers count their turns until a plain flag stops them that they poll with pause, and the counts, which

@@ -1,4 +1,5 @@
 // build:
+// loses
 // not in clocks: what plain stores of another thread put into a buffer differs there, and is reported
 // Proves: what a thread writes may be changed by another one meanwhile, as in a database's log, of whose last block
 // only the beginning counts: while the writer waits for the others, for its turn and for the kernel. (The

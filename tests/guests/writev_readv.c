@@ -1,5 +1,6 @@
 // build:
 // deterministic
+// loses
 // Proves: vectors of buffers, also empty ones, and the positioned forms.
 #include "guest.h"
 #include <fcntl.h>

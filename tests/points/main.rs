@@ -6,6 +6,7 @@
 #[path = "../support/guest.rs"]
 mod guest;
 mod losses;
+mod one_order;
 #[allow(dead_code)] // numbers of replicas matter to the other tests only
 #[path = "../support/mod.rs"]
 mod support;
@@ -87,6 +88,7 @@ fn way(point: FaultPoint) -> Way {
             ..USUAL
         },
         P::PromotionBegun | P::PromotionPrepared => behind(&["rendezvous-confirmed:9"]),
+        P::AddresseeKilled => Way { most: 2, ..USUAL },
         P::WaitAnswered => Way {
             most: 2,
             ..behind(&["call-returned:40:0"])

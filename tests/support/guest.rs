@@ -16,7 +16,7 @@
 //! | `// beyond` | plain loads decide: right, or reported |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
 //! | `// descends` | also going over from clocks to serial order in its midst (`order-changes`) |
-//! | `// loses` | also with its leader lost once, at a place by chance |
+//! | `// loses` | also with its leader lost once, at a place that its name says, with two or three replicas, in one of the orders |
 //! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
 //! | `// delayed: 400` | the same, with these arguments in place of its own |
 //! | `// async` | also with `--verify async` |
