@@ -165,15 +165,15 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
         nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
         nr::RT_SIGACTION => {
-            let without = crate::sent::loses_handler(&frame.args());
+            let dropped = crate::sent::drops(&frame.args());
             by_class(frame, row);
             if frame.rax == 0 && frame.rdi as u32 == SIGCHLD {
                 crate::waits::note_discards();
             }
             if frame.rax == 0
-                && let Some(signal) = without
+                && let Some(signal) = dropped
             {
-                crate::sent::handler_lost(signal);
+                crate::sent::dropped(signal);
             }
         }
         nr::SIGALTSTACK => sigaltstack(frame),

@@ -4,8 +4,8 @@
 //! it tells the monitor, which knows whom it reaches.
 //!
 //! (In the leader's memory and not in what all know from the log: another thread may have been given a signal
-//! before the call is over that has sent it.) Only those with a handler, without a value, and that are not read
-//! from a descriptor; what goes to another process may be.
+//! before the call is over that has sent it.) Only those with a handler, or that end the program, without a value, and
+//! that are not read from a descriptor; what goes to another process may be.
 
 use crate::gate::{guarded, real, rpc};
 use crate::ids;
@@ -27,10 +27,22 @@ const SIGKILL: u64 = 9;
 const READ_SIZE: u64 = 128;
 /// Beyond these, others are sent each one anew.
 const LAST: u64 = 31;
-/// SIG_DFL and SIG_IGN: no handlers.
-const LAST_OF_NONE: u64 = 1;
+const SIG_DFL: u64 = 0;
+const SIG_IGN: u64 = 1;
+/// Stops, and what nothing comes of where it has no handler: SIGKILL (which nobody outlives), CHLD, CONT, STOP, TSTP, TTIN, TTOU,
+/// URG, WINCH.
+const NOT_ENDING: u64 = bits(&[9, 17, 18, 19, 20, 21, 22, 23, 28]);
 
-fn bit(signal: u64) -> u64 {
+const fn bits(signals: &[u64]) -> u64 {
+    let (mut set, mut i) = (0, 0);
+    while i < signals.len() {
+        set |= bit(signals[i]);
+        i += 1;
+    }
+    set
+}
+
+const fn bit(signal: u64) -> u64 {
     match signal {
         1..=64 => 1 << (signal - 1),
         _ => 0,
@@ -48,7 +60,7 @@ pub fn is_made(nr: u16, args: &[u64; 6]) {
 #[cold]
 fn note(nr: u16, args: &[u64; 6]) {
     if let Some((to, signal)) = sends(nr, args) {
-        if is_handled(signal) {
+        if is_felt(signal) {
             to.add(signal);
         }
     } else if let Some((to, signal)) = posts(nr, args) {
@@ -123,7 +135,7 @@ fn are_read([fd, at, ..]: &[u64; 6], len: u64) {
 #[cold]
 fn failed(nr: u16, args: &[u64; 6]) {
     if let Some((to, signal)) = sends(nr, args) {
-        if is_handled(signal) {
+        if is_felt(signal) {
             to.take(signal);
         }
     } else if let Some((to, _)) = posts(nr, args)
@@ -146,13 +158,22 @@ fn is_read_from_descriptor(b: Here, set: u64) {
     }
 }
 
-/// Has it a handler, and cannot be had otherwise?
-fn is_handled(signal: u64) -> bool {
+/// Has it a handler, or does it end the program, and cannot be had otherwise?
+fn is_felt(signal: u64) -> bool {
     let mut action = [0u64; 4];
     let args = [signal, 0, action.as_mut_ptr() as u64, 8, 0, 0];
     bit(signal) & !private().sent_apart.get() != 0
         && real(NR_RT_SIGACTION, args) == 0
-        && action[0] > LAST_OF_NONE
+        && acts(action[0], signal)
+}
+
+/// Does this handler, or the end that it stands for, keep the signal from being dropped?
+fn acts(handler: u64, signal: u64) -> bool {
+    match handler {
+        SIG_DFL => bit(signal) & !NOT_ENDING != 0,
+        SIG_IGN => false,
+        _ => true,
+    }
 }
 
 /// All: the thread has been given a signal.
@@ -176,19 +197,20 @@ fn is_over(signal: u64) {
     }
 }
 
-/// Is this rt_sigaction to leave the signal without a handler? (Asked before it: the old action may be told in
+/// Is this rt_sigaction to drop the signal where it waits? (Asked before it: the old action may be told in
 /// the same place.)
-pub fn loses_handler(args: &[u64; 6]) -> Option<u64> {
+pub fn drops(args: &[u64; 6]) -> Option<u64> {
+    let signal = u64::from(args[0] as u32);
     let mut handler = u64::MAX;
     if args[1] != 0 {
         // SAFETY: inside `guarded`.
         guarded(|| handler = unsafe { (args[1] as *const u64).read_unaligned() });
     }
-    (handler <= LAST_OF_NONE).then_some(args[0] as u32 as u64)
+    (!acts(handler, signal)).then_some(signal)
 }
 
-/// All: it has none any more. Those that wait may go with it.
-pub fn handler_lost(signal: u64) {
+/// All: it is. Those that wait have gone with their handler.
+pub fn dropped(signal: u64) {
     let p = private();
     p.sent.forget(signal);
     block().sent.forget(signal);

@@ -349,6 +349,8 @@ impl Monitor {
                 if !self.is_guest(pid) {
                     self.expect_end(group);
                 }
+                // (It may be killed before it comes to that end.)
+                self.untold(tid, &info);
                 tracee.resume(signal)?;
             }
             // Nobody has to repeat it.

@@ -100,6 +100,8 @@ pub struct Takeover {
     dismissed: Vec<Pid>,
     /// What the former leader's threads leave.
     legacy: Vec<Legacy>,
+    /// Slots of those that had found a pipe that nobody reads, and whose successors find it again.
+    broken_pipes: Vec<u32>,
     /// Signals that waited for it in the kernel.
     waiting: Vec<Waiting>,
 }
@@ -460,6 +462,7 @@ impl Takeover {
             cuts: HashMap::new(),
             dismissed: Vec::new(),
             legacy: Vec::new(),
+            broken_pipes: Vec::new(),
             waiting: Vec::new(),
         }
     }

@@ -149,8 +149,9 @@ impl Monitor {
                 })
             });
             if returned.is_some_and(is_broken_pipe) {
-                // It comes again with the call.
+                // It comes again with the call. (So does one that the thread was killed before it could be told.)
                 signals.retain(|info| info[0] as i32 != libc::SIGPIPE);
+                t.broken_pipes.push(slot as u32);
             }
             // It had itself been given a result, and has not made it its own.
             let unused = word(block_field!(given)) as u32 != 0;

@@ -104,11 +104,18 @@ impl Monitor {
         }
         // That a child died which was killed with it is nothing that has happened.
         let killed_with_it = |i: &Siginfo| is_of_child(i) && self.deposed.contains(&sender_of(i));
+        let broken_pipes = &t.broken_pipes;
+        let comes_again = |w: &Waiting| {
+            signal_of(&w.info) == libc::SIGPIPE
+                && code_of(&w.info) == libc::SI_USER
+                && w.slot.is_some_and(|slot| broken_pipes.contains(&slot))
+        };
         found.retain(|w| {
             let signal = signal_of(&w.info);
             !matches!(signal, libc::SIGKILL | libc::SIGSTOP)
                 && !killed_with_it(&w.info)
                 && !is_fault(signal, &w.info)
+                && !comes_again(w)
         });
         let shown = self.groups.get(&id).map(|g| g.name.shown);
         if shown != Some(t.pid) {

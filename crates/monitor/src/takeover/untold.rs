@@ -166,7 +166,10 @@ impl Monitor {
             }
         }
         let caught = crate::signals::caught(pid);
-        all.retain(|w| caught & !apart & bit(w.info[0] as i32) != 0);
+        all.retain(|w| {
+            let signal = w.info[0] as i32;
+            !apart & bit(signal) != 0 && (caught & bit(signal) != 0 || ends(pid, signal))
+        });
         // (Its successor has that call from it.)
         for signal in t.legacy.iter().filter_map(|l| read(t, l)).flatten() {
             self.came(id, signal);
