@@ -48,5 +48,6 @@ int main(void) {
         if (waitpid(child, &status, 0) != child) return 1;
         printf("child: signal %d, status %d\n", WTERMSIG(status), WEXITSTATUS(status));
     }
+    printf("GUEST-OK sig_broken_pipe\n");
     return 0;
 }

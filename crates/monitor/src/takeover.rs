@@ -26,6 +26,7 @@ mod kin;
 mod locks;
 mod posted;
 mod quiet;
+mod remains;
 mod rest;
 mod signals;
 mod spoilt;
@@ -262,6 +263,9 @@ impl Monitor {
                 if let Some(shown) = self.groups.get(&id).map(|g| g.name.shown) {
                     self.note_lost(shown, &t);
                 }
+                if let Some(g) = self.groups.get_mut(&id) {
+                    g.remains_of(t.processes());
+                }
                 self.end_takeover(&t);
             }
             if self.outcome.is_some() {
@@ -330,6 +334,7 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             return Ok(());
         };
+        g.segment.header().remains.store(1, Ordering::SeqCst);
         let newborn = g.segment.ring(0).head.load(Ordering::SeqCst) == 0;
         let shown = g.name.shown as u32;
         if newborn {
@@ -522,5 +527,11 @@ impl Takeover {
     /// What is left of the former leaders: threads that stand where they are about to end.
     pub(crate) fn remains(&self) -> impl Iterator<Item = Pid> {
         self.bodies.keys().chain(&self.older).copied()
+    }
+
+    /// Whose threads these are.
+    fn processes(&self) -> impl Iterator<Item = Pid> {
+        let guests = self.guests.iter().map(|(_, pid)| *pid);
+        guests.chain(self.formers.iter().copied()).chain([self.pid])
     }
 }

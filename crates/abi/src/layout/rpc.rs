@@ -116,5 +116,7 @@ pub const REAPS_ORPHANS: u64 = BASE + 43;
 pub const ORPHAN_REAPED: u64 = BASE + 44;
 /// Which process does a descriptor name: (the descriptor): its id in this replica or another one; 0: it is gone; an errno.
 pub const PIDFD: u64 = BASE + 45;
+/// A leader is about to close a descriptor; answers 0, or -EAGAIN as long as one that has led has it, too.
+pub const LET_GO: u64 = BASE + 46;
 /// One past the last.
-pub const END: u64 = BASE + 46;
+pub const END: u64 = BASE + 47;

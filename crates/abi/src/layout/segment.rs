@@ -80,6 +80,8 @@ pub struct Header {
     pub group: AtomicU32,
     /// Signals from 1 to 31 that other processes have sent this one, and that have not come.
     pub posted: AtomicU32,
+    /// 1: a process that has led may have the program's descriptors, beside the leader.
+    pub remains: AtomicU32,
     /// Files of which each replica has its own: bits of their inode numbers ([`super::object::bit`]).
     pub shared: AtomicU64,
     /// What the replicas write, too.

@@ -75,6 +75,9 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
         if serial::active() && !keeps {
             serial::release_for(b, row.nr, &args);
         }
+        if closes(nr) {
+            crate::files::let_go();
+        }
         intend_call(b, row.nr, digest);
         announce(wait::KERNEL, nr, 0);
         b.halted.store(0, Ordering::Relaxed);

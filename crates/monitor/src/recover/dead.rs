@@ -15,7 +15,7 @@ const HELD: Duration = Duration::from_millis(100);
 /// A thread that stands where it is about to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Dead {
-    tid: Pid,
+    pub(crate) tid: Pid,
     /// Whose it was.
     replica: usize,
     since: Instant,

@@ -327,6 +327,7 @@ impl Monitor {
         }
         if let Some(g) = self.groups.get_mut(&id) {
             g.heir_of = former;
+            g.remains_of(former);
         }
         2
     }

@@ -186,6 +186,7 @@ impl Monitor {
                 self.compare_shared(pid, tid, range, regs.rdx)
             }
             rpc::ENDS => self.may_end(pid),
+            rpc::LET_GO => self.have_let_go(pid),
             rpc::FAULTED => {
                 self.faulted(pid);
                 0

@@ -48,6 +48,8 @@ pub struct Group {
     pub early: Vec<Pid>,
     /// Its leader, which leads from its birth on, fetches the descriptors of this process.
     pub heir_of: Option<Pid>,
+    /// Processes that had its leader's descriptors before it, and that may have yet to end.
+    pub remains: Vec<Pid>,
     /// Forked children that have said who they are and lead, by the fork's number: what the program calls
     /// them.
     pub names: HashMap<u64, Pid>,
@@ -133,6 +135,7 @@ impl Group {
             areas,
             early: Vec::new(),
             heir_of: None,
+            remains: Vec::new(),
             job: Job::default(),
             names: HashMap::new(),
             lost_newborns: Vec::new(),
