@@ -3,8 +3,7 @@
 
 use crate::gate::{real, rpc};
 use crate::passage::Passage;
-use crate::state::{block, block_anew, header, private};
-use core::sync::atomic::Ordering;
+use crate::state::{block, block_anew, private};
 use geryon_abi::layout::{enclosed, failed, rpc as number, vforked, why};
 
 const NR_CLOSE: u64 = 3;
@@ -27,29 +26,6 @@ pub fn inherit() {
     }
     watch_again();
     crate::proc_files::reopen();
-}
-
-/// Leader, about to close a descriptor: a process that has led may not have ended yet, and have it, too. (Not in a vfork's
-/// child, whose parent's thread may have to fetch its own first, and stands still.)
-#[inline(always)]
-pub fn let_go() {
-    if header().remains.load(Ordering::Relaxed) != 0 && block().vforked == vforked::NOT {
-        await_end_of_former();
-    }
-}
-
-#[cold]
-fn await_end_of_former() {
-    const EAGAIN: i64 = -11;
-    const MOMENT: u64 = 100_000;
-    /// Five seconds at least: beyond that it may wait for what this thread does.
-    const MOMENTS: u32 = 50_000;
-    for _ in 0..MOMENTS {
-        if rpc(number::LET_GO, 0, 0, 0) != EAGAIN {
-            return;
-        }
-        crate::wait::pause(MOMENT);
-    }
 }
 
 /// What an epoll instance waits for at a descriptor of signals are those of the process that has added it: that was the

@@ -251,3 +251,26 @@ pub fn complete_record(
     marshal::send_again(b, row, args, first, result);
     crate::call::landed(b);
 }
+
+/// Leader, about to close a descriptor: a process that has led may not have ended yet, and have it, too. (Not in a vfork's
+/// child, whose parent's thread may have to fetch its own first, and stands still.)
+#[inline(always)]
+pub fn let_go() {
+    if header().remains.load(Ordering::Relaxed) != 0 && !is_guest() {
+        await_end_of_former();
+    }
+}
+
+#[cold]
+fn await_end_of_former() {
+    const EAGAIN: i64 = -11;
+    const MOMENT: u64 = 100_000;
+    /// Five seconds at least: beyond that it may wait for what this thread does.
+    const MOMENTS: u32 = 50_000;
+    for _ in 0..MOMENTS {
+        if rpc(number::LET_GO, 0, 0, 0) != EAGAIN {
+            return;
+        }
+        crate::wait::pause(MOMENT);
+    }
+}

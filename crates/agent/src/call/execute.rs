@@ -76,7 +76,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             serial::release_for(b, row.nr, &args);
         }
         if closes(nr) {
-            crate::files::let_go();
+            promotion::let_go();
         }
         intend_call(b, row.nr, digest);
         announce(wait::KERNEL, nr, 0);
