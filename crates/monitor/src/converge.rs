@@ -179,8 +179,7 @@ impl Monitor {
             Step::Failed => {
                 self.part(&mut m);
                 c.failed = c.failed.saturating_add(1);
-                // (Who does not spin computes, and there is nothing to be said.)
-                if !aim.is_only_spinning() {
+                if aim.is_worth_a_word(c.since.elapsed()) {
                     self.say("a thread that makes no call has to be interrupted, and its replicas could not be brought to the same state\n  it goes on; the signal, or whoever waits for its turn, waits for its next call");
                 }
                 aim.rest_when_failed(took, c.failed)

@@ -20,6 +20,8 @@ const SPINS_SOON: Duration = Duration::from_millis(50);
 const SPINS_LATE: Duration = Duration::from_secs(2);
 /// After so many looks it has kept the others waiting for a second and more, and is stopped wherever it is.
 const MOST_LOOKS: u32 = 4;
+/// When others have waited so long for a turn the user hears of it.
+const LONG: Duration = Duration::from_secs(10);
 /// They are never held for longer.
 const LONGEST: Duration = Duration::from_secs(20);
 /// Where a thread is stopped in each round they are held for a turn for as long as others had waited for it before, and for
@@ -57,6 +59,16 @@ impl Aim {
 
     pub fn is_only_spinning(self) -> bool {
         self == Aim::TurnOfSpinning
+    }
+
+    /// They could not be met: does the user hear of it, when this had been waited for so long? (Who does not spin computes, and who
+    /// computes mostly calls soon.)
+    pub fn is_worth_a_word(self, waited: Duration) -> bool {
+        match self {
+            Aim::Signal => true,
+            Aim::TurnOfSpinning => false,
+            Aim::Turn => waited >= LONG,
+        }
     }
 
     /// How long they are held at most, when this had been waited for so long. `stops_each_time`: the one that runs is
@@ -150,6 +162,15 @@ mod tests {
         let attempts = attempts_in_vain(Duration::from_secs(120));
         assert!(attempts.is_sorted_by_key(|a| a.1));
         assert_eq!(attempts.last().expect("it is tried").1, LONGEST);
+    }
+
+    #[test]
+    fn what_is_soon_over_is_not_worth_a_word() {
+        let soon = Duration::from_secs(1);
+        assert!(Aim::Signal.is_worth_a_word(soon));
+        assert!(!Aim::Turn.is_worth_a_word(soon));
+        assert!(Aim::Turn.is_worth_a_word(LONG));
+        assert!(!Aim::TurnOfSpinning.is_worth_a_word(LONG));
     }
 
     #[test]
