@@ -3,10 +3,10 @@
 
 use super::Takeover;
 use super::flight::Legacy;
+use super::undo::under_way;
 use crate::state::Monitor;
 use crate::{block_field, private_field};
 use anyhow::Result;
-use geryon_abi::frame::Frame;
 use geryon_abi::layout::{INTERVAL_TIMERS, MAX_TIMERS, Timer, block_address};
 use geryon_tracee::{Pid, Siginfo};
 use std::mem::offset_of;
@@ -102,9 +102,7 @@ pub(super) fn taken(t: &Takeover, legacy: &Legacy) -> Option<Siginfo> {
     if i64::from(call.nr) != libc::SYS_rt_sigtimedwait || call.result <= 0 {
         return None;
     }
-    let memory = t.memories.first()?;
-    let block = block_address(legacy.slot as usize);
-    let frame = memory.word(block + block_field!(frame)).ok()?;
-    let info = memory.word(frame + offset_of!(Frame, rsi) as u64).ok()?;
+    let memory = t.memories.get(legacy.whose)?;
+    let (_, [_, info, ..]) = under_way(memory, legacy.slot, call).ok()?;
     memory.words(info).ok()
 }

@@ -6,15 +6,15 @@ use super::Takeover;
 use super::flight::Legacy;
 use super::heir::taken;
 use super::signals::Waiting;
+use super::undo::under_way;
+use crate::block;
 use crate::signals::{are_read_from, bit, ends, is_raised, keeps};
 use crate::state::{GroupId, Monitor};
 use crate::{block_field, private_field};
 use anyhow::Result;
-use geryon_abi::frame::Frame;
 use geryon_abi::layout::sent::{LAST, count_of, word_of};
 use geryon_abi::layout::{block_address, flight};
 use geryon_tracee::{Pid, RemoteMemory, Siginfo};
-use std::mem::offset_of;
 
 /// How many of each signal, from 1 on.
 type Counts = [u32; LAST as usize];
@@ -73,12 +73,8 @@ fn unmade(
         return None;
     }
     let frame = memory.word(block + block_field!(frame)).ok()?;
-    let arg = |o: usize| half(frame + o as u64);
-    let [first, second, third] = [
-        arg(offset_of!(Frame, rdi))?,
-        arg(offset_of!(Frame, rsi))?,
-        arg(offset_of!(Frame, rdx))?,
-    ];
+    let args = block::arguments(memory, frame).ok()?;
+    let [first, second, third, ..] = args.map(|arg| arg as u32 as Pid);
     let thread = |id: Pid| {
         let called = |s: &&usize| half(block_address(**s) + block_field!(shown_tid)) == Some(id);
         slots.iter().find(called).map(|s| *s as u32)
@@ -108,15 +104,12 @@ fn read(t: &Takeover, l: &Legacy) -> Option<Vec<i32>> {
     const SIZE: u64 = size_of::<libc::signalfd_siginfo>() as u64;
     let call = l.call?;
     let len = u64::try_from(call.result).ok().filter(|len| *len >= SIZE)?;
-    let (memory, body) = (t.memories.first()?, t.bodies.keys().next()?);
-    let frame = block_address(l.slot as usize) + block_field!(frame);
-    let frame = memory.word(frame).ok()?;
-    let arg = |o: usize| memory.word(frame + o as u64).ok();
-    let fd = u64::from(arg(offset_of!(Frame, rdi))? as u32);
-    if i64::from(call.nr) != libc::SYS_read || !are_read_from(*body, fd) {
+    let memory = t.memories.get(l.whose)?;
+    let (_, [fd, at, ..]) = under_way(memory, l.slot, call).ok()?;
+    let holder = t.predecessor(Some(l.slot.into()));
+    if i64::from(call.nr) != libc::SYS_read || !are_read_from(holder, u64::from(fd as u32)) {
         return None;
     }
-    let at = arg(offset_of!(Frame, rsi))?;
     let signals = (0..len / SIZE).filter_map(|i| memory.word(at + i * SIZE).ok());
     Some(signals.map(|word| word as u32 as i32).collect())
 }
