@@ -1,7 +1,8 @@
 //! Signals that are let in at one moment: which ones they are, and how each handler's frame comes on top of the one
 //! before. A thread is stopped at a handler's first instruction where something is to be done there.
 
-use super::{Dispositions, RAISED, UC_SIGMASK, bit, sets};
+use super::delivery::UC_SIGMASK;
+use super::disposition::{Dispositions, RAISED, bit, sets};
 use crate::block_field;
 use crate::state::Monitor;
 use anyhow::{Context, Result};
