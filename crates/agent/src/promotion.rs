@@ -265,12 +265,7 @@ pub fn let_go() {
 fn await_end_of_former() {
     const EAGAIN: i64 = -11;
     const MOMENT: u64 = 100_000;
-    /// Five seconds at least: beyond that it may wait for what this thread does.
-    const MOMENTS: u32 = 50_000;
-    for _ in 0..MOMENTS {
-        if rpc(number::LET_GO, 0, 0, 0) != EAGAIN {
-            return;
-        }
+    while rpc(number::LET_GO, 0, 0, 0) == EAGAIN {
         crate::wait::pause(MOMENT);
     }
 }

@@ -331,10 +331,10 @@ impl Monitor {
         self.bequeath(t, pid)?;
         self.pass_on_waiting(id, t, pid)?;
         self.pass_on_timers(t, pid)?;
-        let Some(g) = self.groups.get(&id) else {
+        let Some(g) = self.groups.get_mut(&id) else {
             return Ok(());
         };
-        g.segment.header().remains.store(1, Ordering::SeqCst);
+        g.remains_of([]);
         let newborn = g.segment.ring(0).head.load(Ordering::SeqCst) == 0;
         let shown = g.name.shown as u32;
         if newborn {

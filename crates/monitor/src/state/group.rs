@@ -50,6 +50,8 @@ pub struct Group {
     pub heir_of: Option<Pid>,
     /// Processes that had its leader's descriptors before it, and that may have yet to end.
     pub remains: Vec<Pid>,
+    /// Since when its leader waits for their ends.
+    pub closes_since: Option<Instant>,
     /// Forked children that have said who they are and lead, by the fork's number: what the program calls
     /// them.
     pub names: HashMap<u64, Pid>,
@@ -136,6 +138,7 @@ impl Group {
             early: Vec::new(),
             heir_of: None,
             remains: Vec::new(),
+            closes_since: None,
             job: Job::default(),
             names: HashMap::new(),
             lost_newborns: Vec::new(),

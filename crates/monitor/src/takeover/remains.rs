@@ -2,14 +2,26 @@
 //! leader closed meanwhile would not be closed. A pipe would still have a reader, an address be in use.
 
 use crate::state::{Group, Monitor};
-use geryon_tracee::{Pid, Stopped, state};
+use geryon_tracee::{Pid, Stopped};
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A leader waits no longer: what is left may wait for something that it does itself.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Group {
     /// These have had its leader's descriptors.
     pub(crate) fn remains_of(&mut self, processes: impl IntoIterator<Item = Pid>) {
         self.remains.extend(processes);
+        self.closes_since = None;
         self.segment.header().remains.store(1, Ordering::SeqCst);
+    }
+
+    /// Nobody waits for them any more.
+    fn let_go(&mut self) {
+        self.remains.clear();
+        self.closes_since = None;
+        self.segment.header().remains.store(0, Ordering::SeqCst);
     }
 }
 
@@ -23,12 +35,22 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return 0;
         };
+        let since = *g.closes_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > PATIENCE {
+            g.let_go();
+            self.say(
+                "the process of a lost leader has not ended yet; what the program closes now may stay open for others",
+            );
+            return 0;
+        }
         if g.takeover.is_some() || g.heir_of.is_some() {
             return LATER;
         }
-        g.remains.retain(|p| !has_ended(*p));
+        // (By its id another process may stand in for it.)
+        let is_there = |p: &Pid| self.threads.values().any(|t| t.pid == *p);
+        g.remains.retain(is_there);
         if g.remains.is_empty() {
-            g.segment.header().remains.store(0, Ordering::SeqCst);
+            g.let_go();
             return 0;
         }
         let remains = g.remains.clone();
@@ -41,37 +63,5 @@ impl Monitor {
             !is_waited_for
         });
         LATER
-    }
-}
-
-/// Have all threads of the process ended, and let go of what they had?
-fn has_ended(pid: Pid) -> bool {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-        return true;
-    };
-    threads
-        .filter_map(|t| t.ok()?.file_name().to_str()?.parse().ok())
-        .all(|tid: Pid| state(tid).is_none_or(|s| matches!(s, 'Z' | 'X')))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::{Command, Stdio};
-
-    #[test]
-    fn who_has_ended_has_nothing_even_if_nobody_has_waited_for_it() {
-        let mut child = Command::new("cat")
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("cat");
-        let pid = child.id() as Pid;
-        assert!(!has_ended(pid));
-        drop(child.stdin.take());
-        while !has_ended(pid) {
-            std::thread::yield_now();
-        }
-        child.wait().expect("it has ended");
-        assert!(has_ended(pid));
     }
 }
