@@ -2,11 +2,14 @@
 //! at later ones, in both orders: the output is right, the run ends as the program does natively, nothing
 //! hangs and nothing is left behind. A place that no run passes is a failure.
 
+mod children;
 #[allow(dead_code)] // this test knows how its guest is run
 #[path = "../support/guest.rs"]
 mod guest;
 mod losses;
 mod one_order;
+mod runs;
+mod signals;
 #[allow(dead_code)] // numbers of replicas matter to the other tests only
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,7 +1,7 @@
 //! Leaders that are lost in states which once were not survived, or of which something wrong was said, and that only one
 //! order has.
 
-use super::losses::{fail_at, right_of};
+use super::runs::{fail_at, right_of};
 use super::{guest, one, support};
 use support::{Ended, settings};
 
