@@ -1,12 +1,15 @@
 //! Children of a process that goes on in another replica: the kernel knows others as its children
 //! than the program does. Who has ended, and whom that is told, is known here.
 
+mod jobs;
+mod news;
+
 use crate::private_field;
 use crate::state::{End, Group, GroupId, Monitor, Name, made_as_clone};
 use crate::whom::group_of;
 use anyhow::Result;
 use geryon_abi::layout::{Reap, reap};
-use geryon_tracee::{Pid, Queue, Siginfo, Stopped, kill, state};
+use geryon_tracee::{Pid, state};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
@@ -227,175 +230,10 @@ impl Monitor {
         matches!(known, Ok(Ok(()))) && said != [0; 4] || crate::signals::ignores(pid, libc::SIGCHLD)
     }
 
-    /// A leader's process was stopped by a signal, or (None) goes on.
-    pub(crate) fn job_changes(&mut self, pid: Pid, stopped_by: Option<i32>) {
-        let Some((id, replica)) = self.membership(pid) else {
-            return;
-        };
-        if !self.leads(id, replica) {
-            return;
-        }
-        let Some(g) = self.groups.get_mut(&id) else {
-            return;
-        };
-        let is_news = g.job.changes(stopped_by);
-        if is_news {
-            self.tell_of_job(id);
-        }
-    }
-
-    /// A leader's process was sent a SIGCONT. (It may not have been stopped yet as its predecessor was, or was to be: then
-    /// it tells of nothing else.)
-    pub(crate) fn job_is_let_go_on(&mut self, id: GroupId) {
-        if self
-            .groups
-            .get_mut(&id)
-            .is_some_and(|g| g.job.is_let_go_on())
-        {
-            self.tell_of_job(id);
-        }
-    }
-
-    /// Its parent may wait for that.
-    fn tell_of_job(&self, id: GroupId) {
-        let parent = self.groups.get(&id).map_or(0, |g| g.name.parent);
-        let mut all = self.groups.values();
-        let parent = all.find(|g| g.adopted && parent != 0 && g.name.shown == parent);
-        if let Some(parent) = parent {
-            look_again(parent);
-        }
-    }
-
-    /// The group has a new leader: it stands still if the former one did.
-    pub(super) fn goes_on_stopped(&mut self, id: GroupId) {
-        match self.take_job_letter(id) {
-            Some(libc::SIGCONT) => self.job_is_let_go_on(id),
-            Some(signal) => {
-                if let Some(g) = self.groups.get_mut(&id) {
-                    g.job.stops_later(signal);
-                }
-            }
-            None => {}
-        }
-        if let Some(g) = self.groups.get_mut(&id)
-            && let Some(signal) = g.job.is_to_stop()
-            && let Some(pid) = g.leader_pid()
-            && crate::signals::stops(pid, signal)
-        {
-            kill(pid, signal);
-        }
-    }
-
     /// A process is gone that was forked in this group: perhaps there is none left to wait for.
     pub(crate) fn fewer_children(&self, id: GroupId) {
         if let Some(g) = self.groups.get(&id).filter(|g| g.adopted) {
             look_again(g);
-        }
-    }
-
-    /// An adopted process is sent a SIGCHLD: one of the program's children has ended.
-    pub(super) fn send_child_signal(&mut self, pid: Pid) {
-        if let Some(p) = self.processes.get_mut(&pid) {
-            p.child_signal = true;
-        }
-        kill(pid, libc::SIGCHLD);
-    }
-
-    /// The siginfo of a SIGCHLD that has come to an adopted process's thread; None: it is none of the
-    /// program's. (Where the kernel's own, of a child that the program does not know, is pending already, it
-    /// keeps that one and drops ours: then that is ours.)
-    pub(crate) fn child_signal(
-        &mut self,
-        tid: Pid,
-        pid: Pid,
-        info: &[u64; 16],
-    ) -> Option<[u64; 16]> {
-        let ours = std::process::id();
-        if matches!(info[1] as i32, libc::CLD_STOPPED | libc::CLD_CONTINUED) {
-            // Of a child that is one to the kernel, too. (It has asked whether this is wanted.)
-            let (id, replica) = self.membership(info[2] as u32 as Pid)?;
-            let g = self.groups.get(&id).filter(|g| g.leader == replica)?;
-            let own = self
-                .membership(pid)
-                .and_then(|(id, _)| self.groups.get(&id))?;
-            let is_child = g.name.parent == own.name.shown;
-            return is_child.then(|| crate::signals::with_sender(*info, g.name.shown));
-        }
-        if info[1] as i32 <= 0 && info[2] as u32 != ours {
-            // The program, or another process, has sent it.
-            let waiting = Stopped(tid).queued(Queue::Process).unwrap_or_default();
-            let is_ours = |i: &Siginfo| i[0] as i32 == libc::SIGCHLD && i[2] as u32 == ours;
-            let process = self.processes.get_mut(&pid)?;
-            if process.child_signal && !waiting.iter().any(is_ours) {
-                // Ours was dropped since that one was pending, as the kernel's own would have been.
-                process.child_signal = false;
-                process.child_owed = None;
-                let own = self
-                    .membership(pid)
-                    .and_then(|(id, _)| self.groups.get(&id));
-                if let Some(own) = own.map(|g| g.name.shown) {
-                    self.tell_of_all(own);
-                }
-            }
-            return Some(self.as_known(*info));
-        }
-        let from = info[2] as u32;
-        let (id, _) = self.membership(pid)?;
-        let shown = self.groups.get(&id)?.name.shown;
-        let process = self.processes.get_mut(&pid)?;
-        let sent = std::mem::take(&mut process.child_signal);
-        if from != ours && !sent {
-            return None;
-        }
-        if let Some(info) = process.child_owed.take() {
-            self.tell_of_all(shown);
-            return Some(info);
-        }
-        let info = self.news_of_children(shown)?;
-        self.tell_of_all(shown);
-        Some(info)
-    }
-
-    /// What a SIGCHLD would say to this process now; None: it has been told all. (A wait takes the child and leaves the
-    /// signal. Of one whom a former leader's kernel has given to a wait, that kernel's queue says whether the signal came.)
-    pub(super) fn news_of_children(&self, own: Pid) -> Option<Siginfo> {
-        let mut all = self.ended.iter();
-        let tells = |e: &Ended| e.name.parent == own && !e.name.is_clone;
-        let is_news = |e: &&Ended| !e.told && e.reaped != Reaped::ByKernel && tells(e);
-        all.rfind(is_news).map(Ended::siginfo)
-    }
-
-    /// Does this siginfo, which a wait of a former leader's has taken, name a child as the program knows it? (The first leader's
-    /// kernel knows no other ones.)
-    pub(super) fn speaks_of_child(&self, id: GroupId, info: &Siginfo) -> bool {
-        let Some(g) = self.groups.get(&id) else {
-            return false;
-        };
-        let child = info[2] as u32 as Pid;
-        let is_it = |e: &Ended| e.name.parent == g.name.shown && e.name.shown == child;
-        info[1] as i32 > 0 && (g.given_by_first || self.ended.iter().any(is_it))
-    }
-
-    /// A SIGCHLD of the kernel's has come to a leader: it speaks of all who have ended until then.
-    pub(crate) fn child_signal_came(&mut self, id: GroupId, info: &[u64; 16]) {
-        let of_child = info[0] as i32 == libc::SIGCHLD && info[1] as i32 > 0;
-        let own = self.groups.get(&id).map(|g| g.name.shown);
-        if let Some(own) = own.filter(|_| of_child) {
-            self.tell_of_all(own);
-        }
-    }
-
-    /// Of all its children that have ended.
-    pub(super) fn tell_of_all(&mut self, own: Pid) {
-        for e in self.ended.iter_mut().filter(|e| e.name.parent == own) {
-            e.told = true;
-        }
-    }
-
-    /// The signal that was to tell of this child has reached nobody.
-    pub(super) fn child_untold(&mut self, child: Pid) {
-        for e in self.ended.iter_mut().filter(|e| e.name.shown == child) {
-            e.told = false;
         }
     }
 
