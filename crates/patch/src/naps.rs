@@ -1,5 +1,5 @@
-//! Functions by which a thread that waits gives its processor away, or sleeps for a while: a loop that calls one of them
-//! looks again each time at what it waits for.
+//! Functions by which a thread that waits gives its processor away, or sleeps for a while, or until there is something to
+//! read: a loop that calls one of them looks again each time at what it waits for, or is to end by.
 
 use crate::elf::{Image, Symbol, u32_at, u64_at};
 use iced_x86::{Code, FlowControl, Instruction, OpKind};
@@ -12,7 +12,7 @@ const TABLES: [(u64, u64); 2] = [(7, 8), (23, 2)];
 /// Of a symbol's address, for data and for calls.
 const KINDS: [u32; 2] = [6, 7];
 
-const NAMES: [&[u8]; 10] = [
+const NAMES: [&[u8]; 19] = [
     b"sched_yield",
     b"__sched_yield",
     b"pthread_yield",
@@ -22,6 +22,15 @@ const NAMES: [&[u8]; 10] = [
     b"__nanosleep",
     b"clock_nanosleep",
     b"usleep",
+    b"sleep",
+    b"select",
+    b"pselect",
+    b"poll",
+    b"ppoll",
+    b"__poll_chk",
+    b"__ppoll_chk",
+    b"epoll_wait",
+    b"epoll_pwait",
     // std::this_thread::__sleep_for
     b"_ZNSt11this_thread11__sleep_forENSt6chrono8durationIlSt5ratioILl1ELl1EEEENS1_IlS2_ILl1ELl1000000000EEEE",
 ];

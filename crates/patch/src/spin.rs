@@ -21,6 +21,8 @@ use std::ops::Range;
 const SHORT: usize = 12;
 /// Most instructions of one that says that it waits.
 const LONG: usize = 200;
+/// Most of one that naps: a main loop, which asks each time what others have told it.
+const LONGEST: usize = 2000;
 /// So many instructions behind a load, or a call, its value is compared.
 const NEAR: usize = 3;
 /// So many instructions may make the address.
@@ -142,7 +144,14 @@ pub fn waits(lines: &[Instruction]) -> Vec<usize> {
 pub fn polled(lines: &[Instruction], naps: &Naps) -> Vec<usize> {
     let mut info = InstructionInfoFactory::new();
     let mut out = Vec::new();
-    for l in (0..lines.len()).filter_map(|at| Loop::closed_at(lines, at)) {
+    let is_nap = |i: &Instruction| naps.is_called(i);
+    let are_naps = lines.iter().any(is_nap);
+    let long = |at| Loop::of_length(lines, at, LONGEST).filter(|l| l.body.iter().any(is_nap));
+    let closed = |at| {
+        let short = Loop::closed_at(lines, at);
+        short.or_else(|| are_naps.then(|| long(at)).flatten())
+    };
+    for l in (0..lines.len()).filter_map(closed) {
         let asks = l.is_short() && l.asks_the_same(&mut info);
         let calls = l.body.iter().any(is_call);
         let waits = l.says_so() || l.body.iter().any(|i| naps.is_called(i));
@@ -220,6 +229,10 @@ struct Loop {
 impl Loop {
     /// The one that this instruction closes, if it does, and it is not too long.
     fn closed_at(lines: &[Instruction], at: usize) -> Option<Loop> {
+        Loop::of_length(lines, at, LONG)
+    }
+
+    fn of_length(lines: &[Instruction], at: usize, most: usize) -> Option<Loop> {
         let line = &lines[at];
         let closes = line.op0_kind() == OpKind::NearBranch64
             && (line.is_jcc_short_or_near() || line.is_jmp_short_or_near())
@@ -229,7 +242,7 @@ impl Loop {
         }
         let from = lines.partition_point(|l| l.ip() < line.near_branch_target());
         let is_start = lines[from].ip() == line.near_branch_target();
-        if !is_start || at - from > LONG {
+        if !is_start || at - from > most {
             return None;
         }
         let mut body = lines[from..=at].to_vec();
