@@ -95,7 +95,7 @@ static void *looks(void *arg) {
   (void)arg;
   be_ready();
   if (own_number() == 0)
-    compute(100000000);
+    compute(200000000);
   found = !flag;
   pass();
   return NULL;
@@ -115,7 +115,8 @@ static void *work(void *arg) {
     CHECK(!pthread_create(&other, NULL, looks, NULL));
     while (!are_ready(1))
       compute(1000);
-    compute(2000000);
+    // (A follower's other thread has to come to its look meanwhile, and may have to wait for a core.)
+    compute(20000000);
     pass();
     flag = 1;
     pass();
