@@ -29,14 +29,29 @@ static pid_t sleeper(void) {
   return child;
 }
 
+// By waitpid and waitid in turn.
+static void told(int i, pid_t child, int options, int code) {
+  int status;
+  siginfo_t info;
+  if (i % 2) {
+    CHECK(waitid(P_PID, child, &info, options) == 0);
+    CHECK(info.si_pid == child && info.si_code == code);
+  } else {
+    CHECK(waitpid(child, &status, options) == child);
+    CHECK(code == CLD_STOPPED ? WIFSTOPPED(status) : WIFCONTINUED(status));
+  }
+  // Once.
+  CHECK(waitpid(child, &status, WUNTRACED | WCONTINUED | WNOHANG) == 0);
+}
+
 static void stops(int i) {
   int status;
   pid_t child = sleeper();
   CHECK(kill(child, SIGSTOP) == 0);
-  CHECK(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
+  told(i, child, WSTOPPED, CLD_STOPPED);
   nap(500 * (i % 20));
   CHECK(kill(child, SIGCONT) == 0);
-  CHECK(waitpid(child, &status, WCONTINUED) == child && WIFCONTINUED(status));
+  told(i, child, WCONTINUED, CLD_CONTINUED);
   CHECK(kill(child, SIGTERM) == 0 && waitpid(child, &status, 0) == child && WTERMSIG(status) == SIGTERM);
 }
 

@@ -162,7 +162,7 @@ points! {
     PromotionBegun = "promotion-begun", Deed::Dies;
     /// Successor: everything is prepared, and it is not said that it leads.
     PromotionPrepared = "promotion-prepared", Deed::Dies;
-    /// Leader that has taken over: the monitor has said which child has ended, and that is in no note.
+    /// Leader: a wait is answered, as the monitor knows, and that is not in the log (behind a takeover: in no note either).
     WaitAnswered = "wait-answered", Deed::Dies;
     /// Successor: it has made the former leader's call its own, and its record is not written.
     LegacyTaken = "legacy-taken", Deed::Dies;

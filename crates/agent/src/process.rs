@@ -465,11 +465,8 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
         }
         (result, gone)
     };
-    if result >= 0 && gone == 0 && private().replicas > 1 && !by_monitor {
-        match crate::waits::told(row, &args, result) {
-            0 => {}
-            child => crate::reap::told(child),
-        }
+    if gone == 0 && private().replicas > 1 && !by_monitor {
+        crate::reap::told(row, &args, result);
     }
     let mut is_orphan = false;
     if gone != 0 {

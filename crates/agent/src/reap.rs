@@ -5,7 +5,7 @@ use crate::gate::{guarded, real_blocking, rpc};
 use crate::promotion;
 use crate::raise;
 use crate::serial;
-use crate::state::{Here, block_anew, header};
+use crate::state::{Here, block, block_anew, header};
 use crate::wait::{announce, announce_end, intend_call};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{Reap, flight, reap, repeat, rpc as number, wait};
@@ -29,6 +29,9 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
         }
         let gone = crate::process::gone_child(row.nr as u64, &args, result);
         forget(gone);
+        if gone == 0 {
+            told(row, &args, result);
+        }
         return (result, gone);
     }
     if let Some(refused) = crate::waits::outcome_of_bad(row, &args) {
@@ -56,7 +59,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
             status: 0,
         };
         crate::call::take_off(b, row.nr, digest);
-        let child = rpc(number::REAP, &raw mut reap as u64, 0, 0);
+        let child = rpc(number::REAP, &raw mut reap as u64, b.slot.into(), 0);
         if child > 0 {
             point!(WaitAnswered);
         }
@@ -105,7 +108,7 @@ pub fn forget(child: u32) {
             asked: reap::ENDED | reap::ALL,
             status: 0,
         };
-        rpc(number::REAP, &raw mut reap as u64, 0, 0);
+        rpc(number::REAP, &raw mut reap as u64, block().slot.into(), 0);
     }
 }
 
@@ -117,15 +120,20 @@ fn lives(status: u32) -> bool {
     status & 0x7f == 0x7f
 }
 
-/// A leader that its kernel answers has told the program that this child was stopped, or goes on.
-pub fn told(child: u32) {
+/// A kernel has told the program by this wait that a child was stopped, or goes on, if it has.
+pub fn told(row: &Row, args: &[u64; 6], result: i64) {
+    let (child, status) = crate::waits::told(row, args, result);
+    if result < 0 || child == 0 {
+        return;
+    }
     let mut reap = Reap {
         which: P_PID,
         id: child as u64,
-        asked: reap::STOPPED | reap::CONTINUED | reap::ALL,
-        status: 0,
+        asked: reap::STOPPED | reap::CONTINUED | reap::TOLD | reap::ALL,
+        status: status.into(),
     };
-    rpc(number::REAP, &raw mut reap as u64, 0, 0);
+    rpc(number::REAP, &raw mut reap as u64, block().slot.into(), 0);
+    point!(WaitAnswered);
 }
 
 /// wait4's first argument as waitid has it.

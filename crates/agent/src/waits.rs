@@ -144,26 +144,32 @@ pub fn note_discards() {
     private().discards.set(discards.into());
 }
 
-/// Leader that its kernel answers: a child was stopped or goes on, and the program has been told. (Who it is; 0: nobody.)
-pub fn told(row: &Row, args: &[u64; 6], result: i64) -> u32 {
+/// A wait that a kernel has answered: which child has ended, was stopped or goes on (0: none), and its status as wait4 shows
+/// it (0: there is no place to say so).
+pub fn told(row: &Row, args: &[u64; 6], result: i64) -> (u32, u32) {
     const STOPPED: u32 = 5;
     const CONTINUED: u32 = 6;
-    if row.nr == NR_WAIT4 {
-        return result.max(0) as u32;
-    }
-    if args[2] == 0 || options_of(row, args) & WNOWAIT != 0 {
-        return 0;
-    }
-    // SAFETY: the call has succeeded and has written the siginfo.
-    let (code, pid) = unsafe {
-        (
-            ((args[2] + 8) as *const u32).read_unaligned(),
-            ((args[2] + 16) as *const u32).read_unaligned(),
-        )
+    const GOES_ON: u32 = 0xffff;
+    let word = |at: u64| {
+        // SAFETY: the call has succeeded and has written there.
+        unsafe { (at as *const u32).read_unaligned() }
     };
+    if row.nr == NR_WAIT4 {
+        return match (result.max(0) as u32, args[1]) {
+            (0, _) => (0, 0),
+            (child, 0) => (child, 0),
+            (child, at) => (child, word(at)),
+        };
+    }
+    let info = args[2];
+    if result < 0 || info == 0 || options_of(row, args) & WNOWAIT != 0 {
+        return (0, 0);
+    }
+    let (code, child, value) = (word(info + 8), word(info + 16), word(info + 24));
     match code {
-        STOPPED | CONTINUED => pid,
-        _ => 0,
+        STOPPED => (child, value << 8 | 0x7f),
+        CONTINUED => (child, GOES_ON),
+        _ => (0, 0),
     }
 }
 

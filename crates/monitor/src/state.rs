@@ -7,6 +7,7 @@ mod process;
 mod running;
 
 pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported, made_as_clone};
+pub use job::Asker;
 pub use process::{End, Process, Thread};
 pub use running::{Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
 

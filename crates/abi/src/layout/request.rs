@@ -11,7 +11,7 @@ pub struct Reap {
     pub id: u64,
     /// Of what: see [`reap`].
     pub asked: u64,
-    /// Answer: the status as wait4 shows it.
+    /// Answer (with [`reap::TOLD`]: said): the status as wait4 shows it.
     pub status: u64,
 }
 
@@ -31,6 +31,8 @@ pub mod reap {
     pub const CLONES: u64 = 32;
     /// Of those as well (`__WALL`).
     pub const ALL: u64 = 64;
+    /// A kernel has told the program of it, with this status if that is not 0: nobody else is to be told.
+    pub const TOLD: u64 = 128;
 }
 
 /// What a replica tells the monitor when it differs from the log.

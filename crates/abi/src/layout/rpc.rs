@@ -34,7 +34,7 @@ pub const DESCRIPTORS: u64 = BASE + 11;
 pub const KILLS: u64 = BASE + 12;
 /// What an id names: (id, which way, see [`super::who`]).
 pub const WHO: u64 = BASE + 13;
-/// A child that has ended: (address of a [`super::Reap`]); answers its id as the program knows
+/// A child that has ended: (address of a [`super::Reap`], the thread's slot); answers its id as the program knows
 /// it, 0 when none has ended yet, or -ECHILD.
 pub const REAP: u64 = BASE + 14;
 /// The pair of sleeping replicas is in the way: (see [`super::outdated`]).

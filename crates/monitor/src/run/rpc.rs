@@ -133,7 +133,7 @@ impl Monitor {
                 self.write_proc_file(pid, regs.rdi)?;
                 0
             }
-            rpc::REAP => self.reap_for(pid, regs.rdi)?,
+            rpc::REAP => self.reap_for(pid, regs.rdi, regs.rsi)?,
             rpc::UNREAPED => {
                 self.is_unreaped(pid, regs.rdi as u32 as Pid);
                 0

@@ -5,10 +5,10 @@ mod jobs;
 mod news;
 
 use crate::private_field;
-use crate::state::{End, Group, GroupId, Monitor, Name, made_as_clone};
+use crate::state::{Asker, End, Group, GroupId, Monitor, Name, made_as_clone};
 use crate::whom::group_of;
 use anyhow::Result;
-use geryon_abi::layout::{Reap, reap};
+use geryon_abi::layout::{MAX_THREADS, Reap, reap};
 use geryon_tracee::{Pid, state};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
@@ -305,8 +305,19 @@ impl Monitor {
         })
     }
 
+    /// The leader's thread in this slot, which waits.
+    fn asker(&self, id: GroupId, slot: u64) -> Option<Asker> {
+        let slot = usize::try_from(slot).ok().filter(|s| *s < MAX_THREADS)?;
+        let head = &self.groups.get(&id)?.segment.ring(slot).head;
+        Some(Asker {
+            id,
+            slot,
+            head: head.load(Ordering::SeqCst),
+        })
+    }
+
     /// The child that has ended and that the agent asks for.
-    pub(crate) fn reap_for(&mut self, pid: Pid, at: u64) -> Result<i64> {
+    pub(crate) fn reap_for(&mut self, pid: Pid, at: u64, slot: u64) -> Result<i64> {
         let Some((id, replica)) = self.membership(pid) else {
             return Ok(-i64::from(libc::ECHILD));
         };
@@ -364,9 +375,23 @@ impl Monitor {
         };
         let all = self.groups.iter().filter(|(_, g)| is_asked(self, g));
         let children: Vec<GroupId> = all.map(|(id, _)| *id).collect();
+        let Some(asker) = self.asker(id, slot) else {
+            return Ok(-i64::from(libc::ECHILD));
+        };
+        if asked & reap::TOLD != 0 {
+            let [_, _, _, status] = self.memory(pid)?.words::<4>(at)?;
+            let child = children.first().and_then(|id| self.groups.get_mut(id));
+            match (child, status) {
+                (None, _) => {}
+                // (It has no place to say of which kind it was.)
+                (Some(g), 0) => drop(g.job.tell(asked, asker)),
+                (Some(g), status) => g.job.was_told(status, asker),
+            }
+            return Ok(0);
+        }
         let job = |id| {
             let g = self.groups.get_mut(id)?;
-            Some((g.name.shown, g.job.tell(asked)?))
+            Some((g.name.shown, g.job.tell(asked, asker)?))
         };
         if let Some((child, status)) = children.iter().find_map(job) {
             let m = self.memory(pid)?;

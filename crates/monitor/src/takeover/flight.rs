@@ -114,9 +114,9 @@ impl Monitor {
                 }
             }
             let result = returned.filter(|r| has_effect(nr, *r));
-            // That a child died which was killed with it is nothing that has happened.
+            // That a child died which was killed with it is nothing that has happened. (That it was stopped is.)
             let result = result.filter(|r| {
-                let child = waited_for(nr, *r, frame, memory);
+                let child = waited_for(nr, *r, frame, memory).filter(|_| !lives(nr, frame, memory));
                 child.is_none_or(|c| !self.deposed.contains(&c))
             });
             // A fork whose child was lost before it said who it is was not made.
@@ -255,6 +255,26 @@ pub(super) fn waited_for(nr: u32, result: i64, frame: u64, memory: &RemoteMemory
             Some(Pid::from_le_bytes(pid))
         }
         _ => None,
+    }
+}
+
+/// Does the child live on of which a wait has told?
+fn lives(nr: u32, frame: u64, memory: &RemoteMemory) -> bool {
+    const SI_CODE: u64 = 8;
+    let said = |register: usize, at: u64| {
+        let place = memory.word(frame.wrapping_add(register as u64)).ok()?;
+        let mut said = [0; 4];
+        memory.read(place.wrapping_add(at), &mut said).ok()?;
+        Some(i32::from_le_bytes(said))
+    };
+    match i64::from(nr) {
+        libc::SYS_wait4 => {
+            let status = said(offset_of!(Frame, rsi), 0);
+            status.is_some_and(|s| libc::WIFSTOPPED(s) || libc::WIFCONTINUED(s))
+        }
+        libc::SYS_waitid => said(offset_of!(Frame, rdx), SI_CODE)
+            .is_some_and(|code| matches!(code, libc::CLD_STOPPED | libc::CLD_CONTINUED)),
+        _ => false,
     }
 }
 
