@@ -4,7 +4,7 @@
 //! No opcode shows them; what stands around them does:
 //! - a load in a loop that waits (`spin.rs`);
 //! - a load of the operand of an atomic instruction: in the same function, or, where the word lies at a fixed place,
-//!   anywhere in the file;
+//!   anywhere in the file; or of a word at a fixed place that is volatile (`volatile.rs`), anywhere;
 //! - a load that makes what a compare-and-exchange expects;
 //! - a load in a function with atomic instructions (or fences, or `pause`, or calls of `syscall` for a futex) whose value is compared, or, of four bytes, whose
 //!   address the function gives to another one: what a futex is expected to hold; or one of what lies on its stack and it
@@ -115,7 +115,7 @@ pub fn gives(i: &Instruction) -> Option<u64> {
 /// What is known of words at fixed places.
 #[derive(Debug, Default)]
 pub struct Words {
-    /// On these an atomic instruction of the file works. Sorted, when all are known.
+    /// On these an atomic instruction of the file works, or they are volatile, or asked for. Sorted, when all are known.
     pub atomic: Vec<u64>,
     /// The addresses of these are taken. Sorted, too.
     pub given: Vec<u64>,
@@ -135,7 +135,6 @@ impl Words {
             all.dedup();
         }
         self.naps.finish();
-        self.asleep.finish();
     }
 
     /// May a load of this word decide about order, wherever it is?

@@ -184,6 +184,7 @@ impl Plan {
         // (The dynamic linker is a part of it: whose turn it is to bind a function nobody orders.)
         found.words.in_c_library =
             !entries.is_empty() || symbols.iter().any(|s| s.name == b"__tls_get_addr");
+        found.finish(&refs, plan.stats.covered_bytes);
         let piece_of = |addr: u64| pieces.partition_point(|p| p.end <= addr);
         let mut work = found.candidates;
         for &(addr, id) in &entries {

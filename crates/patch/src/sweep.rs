@@ -12,6 +12,7 @@ use crate::naps::{Calls, Naps};
 use crate::place::fixed_word;
 use crate::refs::Refs;
 use crate::spin::{is_sign, may_wait};
+use crate::volatile::Volatile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// What the sweep finds besides references.
@@ -23,6 +24,25 @@ pub struct Found {
     pub taken: Vec<u64>,
     /// What is known of words at fixed places.
     pub words: Words,
+    volatile: Volatile,
+    /// Which pieces load or store which words at fixed places.
+    used: Vec<(usize, u64)>,
+}
+
+impl Found {
+    /// In a file with so many bytes of code all that branches is known.
+    pub fn finish(&mut self, refs: &Refs, bytes: u64) {
+        if !self.words.in_c_library {
+            let volatile = self.volatile.words(refs, bytes);
+            self.words.atomic.extend(volatile);
+        }
+        self.words.finish();
+        for (piece, word) in &self.used {
+            if self.words.may_decide(*word) {
+                self.candidates.push(*piece);
+            }
+        }
+    }
 }
 
 /// Decodes all pieces and records into `refs` what they refer to. A piece that falls through into
@@ -40,8 +60,6 @@ pub fn sweep(
         found.words.asleep = Asleep::new(Calls::of_conditions(image, symbols));
     }
     let waits = opts.waits || opts.loads;
-    // Which pieces load which words at fixed places.
-    let mut loaded: Vec<(usize, u64)> = Vec::new();
     // Which pieces load or store which bytes in objects, where such a byte may say that a thread sleeps.
     let mut bytes_at: Vec<(usize, u64)> = Vec::new();
     let may_sleep = opts.loads && found.words.asleep.may_be();
@@ -64,6 +82,7 @@ pub fn sweep(
             decoder.set_ip(piece.start);
             let mut candidate = false;
             found.words.asleep.begin();
+            found.volatile.begin();
             loop {
                 while decoder.ip() < piece.end {
                     refs.add_start(decoder.ip());
@@ -82,13 +101,14 @@ pub fn sweep(
                     }
                     if opts.loads {
                         found.words.naps.see(&instruction, piece.start..piece.end);
+                        found.volatile.see(&instruction);
                         match fixed_word(&instruction) {
                             Some(word) if is_atomic(&instruction) => found.words.atomic.push(word),
                             Some(word) if opts.asked.contains(&instruction.ip()) => {
                                 found.words.atomic.push(word);
                             }
                             Some(word) if plain(&instruction).is_some() => {
-                                loaded.push((index, word));
+                                found.used.push((index, word));
                             }
                             _ => found.words.given.extend(gives(&instruction)),
                         }
@@ -119,13 +139,8 @@ pub fn sweep(
             }
         }
     }
-    found.words.finish();
-    for (piece, word) in loaded {
-        if found.words.may_decide(word) {
-            found.candidates.push(piece);
-        }
-    }
     found.candidates.extend(asked::pieces(pieces, opts));
+    found.words.asleep.finish();
     let asleep = bytes_at.iter().filter(|b| found.words.asleep.has(b.1));
     found.candidates.extend(asleep.map(|b| b.0));
     found.taken.sort_unstable();
