@@ -9,7 +9,7 @@ use crate::descriptor::{Op, Source};
 use crate::elf::Image;
 use crate::loads::{any_store, is_atomic};
 use crate::place::Place;
-use crate::{Options, SiteKind, spin};
+use crate::{Options, SiteKind, look};
 use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
 };
@@ -58,7 +58,7 @@ pub fn plain(i: &Instruction) -> Option<Rmw> {
 }
 
 fn load(i: &Instruction) -> Option<Rmw> {
-    spin::any_load(i).or_else(|| arithmetic(i))
+    look::any_load(i).or_else(|| arithmetic(i))
 }
 
 /// Arithmetic on a register and what is loaded.

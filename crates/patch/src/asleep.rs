@@ -2,9 +2,9 @@
 //! has to be woken. (jemalloc's background threads say so that they sleep for as long as nobody wakes them; who frees asks.)
 
 use crate::flag;
+use crate::look;
 use crate::naps::Calls;
 use crate::place::Place;
-use crate::spin;
 use iced_x86::{Instruction, InstructionInfoFactory, Register};
 
 /// So many instructions before the wait the byte is set.
@@ -82,7 +82,7 @@ impl Asleep {
     pub fn asked(&self, lines: &[Instruction], info: &mut InstructionInfoFactory) -> Vec<usize> {
         let is_one = |at: &usize| {
             let i = &lines[*at];
-            self.is_one(i) && spin::load(i).is_some() && spin::is_compared(&lines[*at..], info)
+            self.is_one(i) && look::load(i).is_some() && look::is_compared(&lines[*at..], info)
         };
         (0..lines.len()).filter(is_one).collect()
     }

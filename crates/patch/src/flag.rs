@@ -1,8 +1,8 @@
 //! A byte in an object that is reached by way of another one, which a function sets to a constant in one place and asks for in
 //! another: what one thread tells the next one that comes to the object. (oneTBB's templates tell so that a task was stolen.)
 
+use crate::look;
 use crate::place::writes;
-use crate::spin;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 
 /// So many instructions before one are looked at for what makes its base.
@@ -20,9 +20,9 @@ pub fn asked(lines: &[Instruction], info: &mut InstructionInfoFactory) -> Vec<us
     let is_one = |at: &usize| {
         let i = &lines[*at];
         is_byte(i)
-            && spin::load(i).is_some()
+            && look::load(i).is_some()
             && set.contains(&i.memory_displacement64())
-            && spin::is_compared(&lines[*at..], info)
+            && look::is_compared(&lines[*at..], info)
             && is_reached(&lines[..=*at], info)
     };
     (0..lines.len()).filter(is_one).collect()

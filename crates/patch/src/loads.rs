@@ -2,7 +2,7 @@
 //! run in parallel such a load is logged, as atomic instructions are.
 //!
 //! No opcode shows them; what stands around them does:
-//! - a load in a loop that waits (`spin.rs`);
+//! - a load in a loop that waits (`polled.rs`);
 //! - a load of the operand of an atomic instruction: in the same function, or, where the word lies at a fixed place,
 //!   anywhere in the file; or of a word at a fixed place that is volatile (`volatile.rs`), anywhere;
 //! - a load that makes what a compare-and-exchange expects;
@@ -25,7 +25,7 @@ use crate::descriptor::{Op, Source};
 use crate::naps::Naps;
 use crate::place::{Place, fixed_word, writes};
 use crate::twice::asks_twice;
-use crate::{SiteKind, flag, spin};
+use crate::{SiteKind, flag, look, polled, spin};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
@@ -46,7 +46,7 @@ const GIVEN: u64 = 64;
 
 /// A plain load, or a store, that the agent can do in the program's place.
 pub fn plain(i: &Instruction) -> Option<Rmw> {
-    spin::any_load(i).or_else(|| store(i))
+    look::any_load(i).or_else(|| store(i))
 }
 
 fn store(i: &Instruction) -> Option<Rmw> {
@@ -181,23 +181,23 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
             return meets_others && word.is_some() && asks_for_zero(&lines[at..]);
         }
         let own = frame && lines[at].memory_base().full_register() == Register::RBP;
-        word.is_some_and(|w| words.is_given(w)) && spin::is_compared(&lines[at..], &mut info)
+        word.is_some_and(|w| words.is_given(w)) && look::is_compared(&lines[at..], &mut info)
             || meets_others && !own && reaches_compare(lines, at, &mut info)
             || meets_others
                 && lines[at].memory_size().size() == 4
                 && names.iter().any(|n| arguments.contains(n))
     };
     let mut out: Vec<usize> = (0..lines.len())
-        .filter(|at| spin::load(&lines[*at]).is_some() && decides(*at))
+        .filter(|at| look::load(&lines[*at]).is_some() && decides(*at))
         .collect();
-    let polled = spin::polled(lines, &words.naps);
+    let polled = polled::polled(lines, &words.naps);
     out.extend(
         polled
             .into_iter()
             .filter(|at| reaches_compare(lines, *at, &mut info)),
     );
     if meets_others && !words.in_c_library {
-        out.extend(spin::polled_on_stack(lines));
+        out.extend(polled::polled_on_stack(lines));
         out.extend(beside_atomics_on_stack(lines));
     }
     if !words.in_c_library {
@@ -236,7 +236,7 @@ fn beside_atomics_on_stack(lines: &[Instruction]) -> Vec<usize> {
     let places: Vec<u64> = atomics.filter_map(place).collect();
     let is_one = |at: &usize| {
         let i = &lines[*at];
-        spin::any_load(i).is_some() && place(i).is_some_and(|p| places.contains(&p))
+        look::any_load(i).is_some() && place(i).is_some_and(|p| places.contains(&p))
     };
     (0..lines.len()).filter(is_one).collect()
 }
@@ -263,7 +263,7 @@ fn asks_for_zero(rest: &[Instruction]) -> bool {
 
 /// Is the value that this instruction loads compared, itself or what is made of it, on any way that goes on from there?
 fn reaches_compare(lines: &[Instruction], at: usize, info: &mut InstructionInfoFactory) -> bool {
-    if is_compare(&lines[at]) || spin::is_asked(&lines[at..]) {
+    if is_compare(&lines[at]) || look::is_asked(&lines[at..]) {
         return true;
     }
     let mut seen = vec![at];
@@ -285,7 +285,7 @@ fn reaches_compare(lines: &[Instruction], at: usize, info: &mut InstructionInfoF
         // (What lies where it points to is another value.)
         let points = is_from(i.memory_base()) || is_from(i.memory_index());
         let reads = reads && (!points || i.mnemonic() == Mnemonic::Lea);
-        if reads && (is_compare(i) || spin::is_asked(&lines[at..])) {
+        if reads && (is_compare(i) || look::is_asked(&lines[at..])) {
             return true;
         }
         let made = used
@@ -335,7 +335,7 @@ fn seed(before: &[Instruction]) -> Option<usize> {
         if !written {
             continue;
         }
-        if spin::load(i).is_some() {
+        if look::load(i).is_some() {
             return Some(at);
         }
         if i.mnemonic() != Mnemonic::Mov || !i.op1_register().is_gpr() {

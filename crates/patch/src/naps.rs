@@ -40,8 +40,25 @@ const CONDITIONS: [&[u8]; 3] = [
     b"pthread_cond_timedwait",
     b"pthread_cond_clockwait",
 ];
+/// Functions in which a thread waits for others or for input, and holds no lock meanwhile.
+const WAITS: [&[u8]; 12] = [
+    b"sem_wait",
+    b"sem_timedwait",
+    b"sem_clockwait",
+    b"accept",
+    b"accept4",
+    b"recv",
+    b"recvfrom",
+    b"recvmsg",
+    b"__recv_chk",
+    b"__recvfrom_chk",
+    b"read",
+    b"__read_chk",
+];
 /// A function of so many bytes that calls one of them is one itself.
 const WRAPPER: u64 = 64;
+/// One that waits for a condition, and takes the lock.
+const WITH_LOCK: u64 = 96;
 /// Wrappers of wrappers.
 const DEEP: usize = 3;
 
@@ -86,59 +103,88 @@ impl Calls {
 
     /// Does it call one of them?
     pub fn is_called(&self, i: &Instruction) -> bool {
-        let calls = matches!(
-            i.flow_control(),
-            FlowControl::Call | FlowControl::IndirectCall
-        );
-        calls && target(i).is_some_and(|t| self.has(t))
+        called(i).is_some_and(|t| self.has(t))
     }
 
     fn has(&self, at: u64) -> bool {
         self.known.binary_search(&at).is_ok()
     }
+
+    fn add(&mut self, more: Vec<u64>) {
+        self.known.extend(more);
+        self.known.sort_unstable();
+        self.known.dedup();
+    }
 }
 
-/// Where a thread gives its processor away or sleeps, also by short functions of the file's own.
+/// Where a thread gives its processor away or sleeps, also by short functions of the file's own; and where it waits.
 #[derive(Debug, Default)]
 pub struct Naps {
-    calls: Calls,
-    /// Short functions: an address, and what they call.
-    short: Vec<(u64, u64)>,
+    naps: Calls,
+    waits: Calls,
+    conditions: Calls,
+    /// Short functions: an address, what they call, and how long they are.
+    short: Vec<(u64, u64, u64)>,
 }
 
 impl Naps {
     pub fn of(image: &Image, symbols: &[Symbol]) -> Naps {
         Naps {
-            calls: Calls::named(image, symbols, &NAMES),
+            naps: Calls::named(image, symbols, &NAMES),
+            waits: Calls::named(image, symbols, &WAITS),
+            conditions: Calls::of_conditions(image, symbols),
+            short: Vec::new(),
+        }
+    }
+
+    /// By functions at these addresses.
+    #[cfg(test)]
+    pub fn at(naps: Vec<u64>, waits: Vec<u64>) -> Naps {
+        Naps {
+            naps: Calls::at(naps),
+            waits: Calls::at(waits),
             ..Naps::default()
         }
     }
 
     /// An instruction of a function.
     pub fn see(&mut self, i: &Instruction, function: Range<u64>) {
-        if function.end - function.start <= WRAPPER
+        let bytes = function.end - function.start;
+        if bytes <= WITH_LOCK
             && let Some(target) = target(i)
         {
-            self.short.push((function.start, target));
+            self.short.push((function.start, target, bytes));
         }
     }
 
     /// All have been seen.
     pub fn finish(&mut self) {
         let made = std::mem::take(&mut self.short);
-        for _ in 0..DEEP {
-            let more = made.iter().filter(|m| self.calls.has(m.1)).map(|m| m.0);
-            let more: Vec<u64> = more.collect();
-            let known = &mut self.calls.known;
-            known.extend(more);
-            known.sort_unstable();
-            known.dedup();
+        // (Who waits for a condition without a function of its own holds the lock that what it looks at is under.)
+        let with_lock = made.iter().filter(|m| self.conditions.has(m.1));
+        self.waits.add(with_lock.map(|m| m.0).collect());
+        for known in [&mut self.naps, &mut self.waits] {
+            for _ in 0..DEEP {
+                let more = made.iter().filter(|m| m.2 <= WRAPPER && known.has(m.1));
+                let more = more.map(|m| m.0).collect();
+                known.add(more);
+            }
         }
     }
 
-    /// Does it call one of them?
-    pub fn is_called(&self, i: &Instruction) -> bool {
-        self.calls.is_called(i)
+    /// Is one of both kinds called there?
+    pub fn has(&self, at: u64) -> bool {
+        self.naps.has(at) || self.waits.has(at)
+    }
+
+    /// Does it call a function by which a thread naps?
+    pub fn is_nap(&self, i: &Instruction) -> bool {
+        self.naps.is_called(i)
+    }
+
+    /// Does it call one in which a thread waits?
+    pub fn is_wait(&self, i: &Instruction) -> bool {
+        self.waits.is_called(i)
     }
 }
 
@@ -161,6 +207,15 @@ fn stubs(bytes: &[u8], vaddr: u64, words: &[u64]) -> Vec<u64> {
         }
     }
     out
+}
+
+/// What it calls, as [`target`] has it.
+pub fn called(i: &Instruction) -> Option<u64> {
+    let calls = matches!(
+        i.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
+    );
+    target(i).filter(|_| calls)
 }
 
 /// What a call or jump leads to: a function, or the word that holds its address.
@@ -197,4 +252,30 @@ fn words(image: &Image, table: u64, len: u64, is_one: impl Fn(&[u8]) -> bool) ->
         wanted.then_some(at)
     };
     Some(table.chunks_exact(24).filter_map(word).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_condition_by_a_function_of_its_own_waits() {
+        let mut naps = Naps {
+            waits: Calls::at(vec![0x4000]),
+            conditions: Calls::at(vec![0x5000]),
+            ..Naps::default()
+        };
+        naps.see(&jump(0x5000), 0x1000..0x1050);
+        // One of another one, and a long one.
+        naps.see(&jump(0x1000), 0x2000..0x2010);
+        naps.see(&jump(0x5000), 0x3000..0x3070);
+        naps.finish();
+        let waits = |at| naps.waits.has(at);
+        assert!(waits(0x1000) && waits(0x2000) && waits(0x4000));
+        assert!(!waits(0x3000) && !waits(0x5000));
+    }
+
+    fn jump(to: u64) -> Instruction {
+        Instruction::with_branch(Code::Jmp_rel32_64, to).expect("it is near")
+    }
 }

@@ -8,7 +8,8 @@ use crate::classify::{Class, classes, site};
 use crate::coverage::Piece;
 use crate::elf::{Image, Symbol};
 use crate::loads::{Words, gives, is_atomic, plain};
-use crate::naps::{Calls, Naps};
+use crate::loops::closes;
+use crate::naps::{Calls, Naps, called};
 use crate::place::fixed_word;
 use crate::refs::Refs;
 use crate::spin::{is_sign, may_wait};
@@ -27,6 +28,8 @@ pub struct Found {
     volatile: Volatile,
     /// Which pieces load or store which words at fixed places.
     used: Vec<(usize, u64)>,
+    /// Which pieces with loops call which functions.
+    calls: Vec<(usize, u64)>,
 }
 
 impl Found {
@@ -37,11 +40,10 @@ impl Found {
             self.words.atomic.extend(volatile);
         }
         self.words.finish();
-        for (piece, word) in &self.used {
-            if self.words.may_decide(*word) {
-                self.candidates.push(*piece);
-            }
-        }
+        let (words, naps) = (&self.words, &self.words.naps);
+        let used = self.used.iter().filter(|u| words.may_decide(u.1));
+        let calls = self.calls.iter().filter(|c| naps.has(c.1));
+        self.candidates.extend(used.chain(calls).map(|of| of.0));
     }
 }
 
@@ -81,6 +83,7 @@ pub fn sweep(
                 .expect("coverage keeps pieces in their segment");
             decoder.set_ip(piece.start);
             let mut candidate = false;
+            let (mut is_round, calls) = (false, found.calls.len());
             found.words.asleep.begin();
             found.volatile.begin();
             loop {
@@ -92,6 +95,7 @@ pub fn sweep(
                         Class::Branch => {
                             branch(&instruction, refs);
                             candidate |= waits && may_wait(&instruction);
+                            is_round |= closes(&instruction);
                         }
                         Class::Lea => lea(&instruction, refs, &mut found.taken),
                         Class::Candidate => {
@@ -101,6 +105,9 @@ pub fn sweep(
                     }
                     if opts.loads {
                         found.words.naps.see(&instruction, piece.start..piece.end);
+                        found
+                            .calls
+                            .extend(called(&instruction).map(|to| (index, to)));
                         found.volatile.see(&instruction);
                         match fixed_word(&instruction) {
                             Some(word) if is_atomic(&instruction) => found.words.atomic.push(word),
@@ -136,6 +143,9 @@ pub fn sweep(
             }
             if candidate {
                 found.candidates.push(index);
+            }
+            if candidate || !is_round {
+                found.calls.truncate(calls);
             }
         }
     }

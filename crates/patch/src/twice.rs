@@ -3,8 +3,8 @@
 //! compare them with themselves.) So readers of a sequence lock look whether a writer came by.
 
 use crate::classify::is_call;
+use crate::look;
 use crate::place::{Place, writes};
-use crate::spin;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Register};
 
 /// So many instructions behind a load the second one is looked for.
@@ -17,7 +17,7 @@ pub fn asks_twice(lines: &[Instruction], info: &mut InstructionInfoFactory) -> b
     (0..lines.len()).any(|at| {
         let i = &lines[at];
         let loads = matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Movzx);
-        loads && spin::load(i).is_some() && is_asked_again(lines, at, info)
+        loads && look::load(i).is_some() && is_asked_again(lines, at, info)
     })
 }
 
@@ -48,14 +48,14 @@ fn is_asked_again(lines: &[Instruction], at: usize, info: &mut InstructionInfoFa
         }
         let named = [i.op0_register(), i.op1_register()].map(Register::full_register);
         let of = |all: &[Register]| named.iter().any(|r| all.contains(r));
-        let again = spin::load(i).is_some()
+        let again = look::load(i).is_some()
             && i.memory_size().size() == first.memory_size().size()
             && (is_named && Place::of(i) == Some(place)
                 || way.is_some() && Way::to(lines, k, info) == way);
         if i.mnemonic() == Mnemonic::Cmp && of(&before) && (again || of(&then)) {
             return true;
         }
-        let stores = spin::stores(i, info);
+        let stores = look::stores(i, info);
         is_named &= !stores && !moves(i, info);
         way = way.filter(|w| !stores && !writes(i, w.root, info));
         // (The second load may write its own base.)

@@ -7,9 +7,9 @@
 //! (Of 21 programs and libraries of Debian 12 ten have such words, five at most; those that were looked up are volatile.)
 
 use crate::classify::is_call;
+use crate::look;
 use crate::place::fixed_word;
 use crate::refs::Refs;
-use crate::spin;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 
 /// So many loaded places are kept in mind at a time.
@@ -76,7 +76,7 @@ impl Volatile {
         if !moves && let Some(word) = fixed_word(i) {
             self.used.push(word);
         }
-        let place = place(i).filter(|_| moves && spin::any_load(i).is_some());
+        let place = place(i).filter(|_| moves && look::any_load(i).is_some());
         if self.last.is_empty() && place.is_none() {
             return;
         }

@@ -1,0 +1,142 @@
+//! Loads: which ones the agent can do in the program's place, what is compared, and what is changed in between.
+
+use crate::classify::{Rmw, is_call, number};
+use crate::descriptor::{Op, Source};
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
+
+/// So many instructions behind a load, or a call, its value is compared.
+pub const NEAR: usize = 3;
+/// So many instructions behind one that sets flags they are asked for.
+const SOON: usize = 6;
+
+/// A load that the agent can do in the program's place, and that others than this function may change.
+pub fn load(i: &Instruction) -> Option<Rmw> {
+    any_load(i).filter(|_| i.memory_base() != Register::RSP)
+}
+
+/// The same, on the stack, too.
+pub fn any_load(i: &Instruction) -> Option<Rmw> {
+    let thread_local = matches!(i.memory_segment(), Register::FS | Register::GS);
+    if thread_local || matches!(i.memory_base(), Register::ESP | Register::EIP) {
+        return None;
+    }
+    let size = i.memory_size().size();
+    if !matches!(size, 1 | 2 | 4 | 8) {
+        return None;
+    }
+    let of = |register: Register| match register {
+        Register::AH | Register::BH | Register::CH | Register::DH => None,
+        r => r.is_gpr().then(|| Source::Register(number(r))),
+    };
+    let (op, source) = match (i.mnemonic(), i.op0_kind(), i.op1_kind()) {
+        (Mnemonic::Mov, OpKind::Register, OpKind::Memory) => (Op::Load, of(i.op0_register())?),
+        (Mnemonic::Movzx, OpKind::Register, OpKind::Memory) if i.op0_register().size() >= 4 => {
+            (Op::LoadZero, of(i.op0_register())?)
+        }
+        (Mnemonic::Movsx | Mnemonic::Movsxd, OpKind::Register, OpKind::Memory) => {
+            let op = match i.op0_register().size() {
+                4 => Op::LoadSign4,
+                8 => Op::LoadSign8,
+                _ => return None,
+            };
+            (op, of(i.op0_register())?)
+        }
+        (Mnemonic::Cmp, OpKind::Register, OpKind::Memory) => (Op::CompareTo, of(i.op0_register())?),
+        (Mnemonic::Cmp, OpKind::Memory, OpKind::Register) => (Op::Compare, of(i.op1_register())?),
+        (Mnemonic::Test, OpKind::Memory, OpKind::Register) => (Op::Test, of(i.op1_register())?),
+        (Mnemonic::Cmp, OpKind::Memory, _) => {
+            (Op::Compare, Source::Immediate(i.immediate(1) as i64))
+        }
+        (Mnemonic::Test, OpKind::Memory, _) => (Op::Test, Source::Immediate(i.immediate(1) as i64)),
+        _ => return None,
+    };
+    Some(Rmw {
+        op,
+        size: size as u8,
+        source,
+    })
+}
+
+/// Does it do nothing but compare?
+pub fn compares(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt)
+}
+
+/// Does it compare, or does a branch, or what else depends on flags, depend on those that the first of these instructions sets?
+pub fn is_asked(rest: &[Instruction]) -> bool {
+    if compares(&rest[0]) {
+        return true;
+    }
+    let mut open = rest[0].rflags_modified();
+    for i in rest.iter().skip(1).take(SOON) {
+        if open & i.rflags_read() != 0 {
+            return true;
+        }
+        open &= !i.rflags_modified();
+        if open == 0 || i.flow_control() != FlowControl::Next {
+            return false;
+        }
+    }
+    false
+}
+
+/// Does it store something? (Not what a call stores.)
+pub fn stores(i: &Instruction, info: &mut InstructionInfoFactory) -> bool {
+    // What a call stores nobody sees here; a push is for one.
+    if is_call(i) {
+        return false;
+    }
+    let used = info.info(i);
+    used.used_memory().iter().any(|m| {
+        !matches!(
+            m.access(),
+            OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
+        )
+    })
+}
+
+/// Is its value compared at once, or soon?
+pub fn is_compared(rest: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
+    let first = &rest[0];
+    if matches!(first.mnemonic(), Mnemonic::Cmp | Mnemonic::Test) {
+        return true;
+    }
+    let to = first.op0_register().full_register();
+    for l in rest.iter().skip(1).take(NEAR) {
+        if compares(l) {
+            let uses = info
+                .info(l)
+                .used_registers()
+                .iter()
+                .any(|u| u.register().full_register() == to);
+            if uses {
+                return true;
+            }
+        }
+        if clobbers(l, to, info) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Does it write the register, or may the function that it calls?
+pub fn clobbers(i: &Instruction, register: Register, info: &mut InstructionInfoFactory) -> bool {
+    const KEPT: [Register; 6] = [
+        Register::RBX,
+        Register::RBP,
+        Register::R12,
+        Register::R13,
+        Register::R14,
+        Register::R15,
+    ];
+    if is_call(i) && !KEPT.contains(&register) {
+        return true;
+    }
+    info.info(i).used_registers().iter().any(|u| {
+        u.register().full_register() == register
+            && !matches!(u.access(), OpAccess::Read | OpAccess::CondRead)
+    })
+}

@@ -1,0 +1,128 @@
+//! Loads in loops that wait for others: what they look at, others store.
+
+use crate::classify::is_call;
+use crate::look::{any_load, is_compared, load, stores};
+use crate::loops::{LONGEST, Loop, is_fixed};
+use crate::naps::Naps;
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
+
+/// Loads in loops that wait (they say so, or nap), or store nothing and call nothing, whose address stays the same all over
+/// the loop: compilers leave few there that nobody else may change. (In a long one that compares bytes, or indexes, they do.)
+/// In one that waits for others or for input by a function: those by which it ends.
+pub fn polled(lines: &[Instruction], naps: &Naps) -> Vec<usize> {
+    let mut info = InstructionInfoFactory::new();
+    let mut out = Vec::new();
+    let is_nap = |i: &Instruction| naps.is_nap(i);
+    let is_wait = |i: &Instruction| naps.is_wait(i);
+    let may_be_long = lines.iter().any(|i| is_nap(i) || is_wait(i));
+    let long = |at| {
+        let l = Loop::of_length(lines, at, LONGEST)?;
+        l.body.iter().any(|i| is_nap(i) || is_wait(i)).then_some(l)
+    };
+    let closed = |at| {
+        let short = Loop::closed_at(lines, at);
+        short.or_else(|| may_be_long.then(|| long(at)).flatten())
+    };
+    for l in (0..lines.len()).filter_map(closed) {
+        let asks = l.is_short() && l.asks_the_same(&mut info);
+        let calls = l.body.iter().any(is_call);
+        let naps = l.says_so() || l.body.iter().any(is_nap);
+        let looks = (asks || !calls) && l.stores_nothing(&mut info);
+        let waits = l.body.iter().any(is_wait);
+        if !naps && !looks && !waits {
+            continue;
+        }
+        let says = l.is_short() || naps;
+        let is_one = |k: &usize| {
+            let i = &l.body[*k];
+            let is_word = i.memory_size().size() >= 4 && i.memory_index() == Register::None;
+            load(i).is_some()
+                && is_fixed(*k, &l.body, &mut info)
+                && ((naps || looks)
+                    && (says || is_word)
+                    && (naps || !l.counts_up_to(*k, &mut info))
+                    || waits && l.ends_by(*k, &mut info))
+        };
+        out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
+    }
+    out
+}
+
+/// Loads of what lies on the stack, whose address the function gives away, in loops that do not store there; and behind
+/// such a loop, too, for the last look may be there.
+pub fn polled_on_stack(lines: &[Instruction]) -> Vec<usize> {
+    /// So far behind an address that is given away its object may reach.
+    const OBJECT: u64 = 64;
+    let mut info = InstructionInfoFactory::new();
+    let on_stack =
+        |i: &Instruction| i.memory_base() == Register::RSP && i.memory_index() == Register::None;
+    let place = Instruction::memory_displacement64;
+    let given: Vec<u64> = lines
+        .iter()
+        .filter(|i| i.mnemonic() == Mnemonic::Lea && on_stack(i))
+        .map(place)
+        .collect();
+    let escapes = |at: u64| given.iter().any(|g| at.wrapping_sub(*g) < OBJECT);
+    let mut out = Vec::new();
+    for l in (0..lines.len()).filter_map(|at| Loop::closed_at(lines, at)) {
+        let is_one = |k: &usize| {
+            let i = &l.body[*k];
+            any_load(i).is_some()
+                && on_stack(i)
+                && escapes(place(i))
+                && is_compared(&l.body[*k..], &mut info)
+                && !l
+                    .body
+                    .iter()
+                    .any(|s| on_stack(s) && place(s) == place(i) && stores(s, &mut info))
+        };
+        out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
+    }
+    let known: Vec<u64> = out.iter().map(|at| place(&lines[*at])).collect();
+    let again = |at: &usize| {
+        let i = &lines[*at];
+        any_load(i).is_some()
+            && on_stack(i)
+            && known.contains(&place(i))
+            && is_compared(&lines[*at..], &mut info)
+    };
+    out.extend((0..lines.len()).filter(again));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    const WAIT: u64 = 0x2000;
+
+    /// Those of code at 0x1000.
+    fn found(code: &[u8]) -> Vec<usize> {
+        let decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
+        let lines: Vec<Instruction> = decoder.into_iter().collect();
+        polled(&lines, &Naps::at(Vec::new(), vec![WAIT]))
+    }
+
+    #[test]
+    fn a_loop_that_waits_for_others_ends_by_what_they_store() {
+        // mov eax, [rbx+4]; test eax, eax; jne 0x1011; call WAIT; add [rbx+8], ecx; jmp 0x1000; ret
+        let mut code = [
+            0x8b, 0x43, 4, 0x85, 0xc0, 0x75, 0x0a, 0xe8, 0xf4, 0x0f, 0, 0, 1, 0x4b, 8, 0xeb, 0xef,
+            0xc3,
+        ];
+        assert_eq!(found(&code), [0]);
+        // It calls something else.
+        code[8] = 0xf5;
+        assert_eq!(found(&code), []);
+    }
+
+    #[test]
+    fn what_is_asked_on_the_way_round_does_not_end_it() {
+        // mov eax, [rbx+4]; test eax, eax; jne +5 (over the call); call WAIT; add [rbx+8], ecx; jmp 0x1000
+        let goes_on = [
+            0x8b, 0x43, 4, 0x85, 0xc0, 0x75, 5, 0xe8, 0xf4, 0x0f, 0, 0, 1, 0x4b, 8, 0xeb, 0xef,
+        ];
+        assert_eq!(found(&goes_on), []);
+    }
+}
