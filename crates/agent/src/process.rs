@@ -533,6 +533,15 @@ pub fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
     if result == 0 {
         return 0;
     }
+    if args[1] != 0 {
+        // SAFETY: the call succeeded and has written the status.
+        let status = unsafe { (args[1] as *const u32).read_unaligned() };
+        return if crate::reap::lives(status) {
+            0
+        } else {
+            result as u32
+        };
+    }
     // WUNTRACED and WCONTINUED report children that live on: those answer kill(pid, 0).
     if args[2] & !(WNOHANG | WALL) != 0 && real(NR_KILL, [result as u64, 0, 0, 0, 0, 0]) == 0 {
         return 0;

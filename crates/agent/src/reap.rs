@@ -116,7 +116,7 @@ pub fn forget(child: u32) {
 const GOES_ON: u32 = 0xffff;
 
 /// Does the child of this status live on?
-fn lives(status: u32) -> bool {
+pub fn lives(status: u32) -> bool {
     status & 0x7f == 0x7f
 }
 

@@ -60,9 +60,14 @@ impl Job {
         self.changes(None)
     }
 
-    /// A new leader leads: by which signal is it to be stopped?
-    pub fn is_to_stop(&mut self) -> Option<i32> {
-        self.stopped_by.or(self.later.take())
+    /// A new leader leads: by which signal is it to be stopped? (It may be lost before that is heard of, too.)
+    pub fn is_to_stop(&self) -> Option<i32> {
+        self.stopped_by.or(self.later)
+    }
+
+    /// The signal that was to stop it does something else.
+    pub fn does_not_stop(&mut self) {
+        self.later = None;
     }
 
     /// Is it stopped?
@@ -135,7 +140,8 @@ mod tests {
         // One that is halted before it is stopped does not go on by that.
         job.stops_later(19);
         assert!(!job.changes(None) && job.is_to_stop() == Some(19));
-        job.stops_later(19);
+        // Whose successor leads instead is stopped as well.
+        assert_eq!(job.is_to_stop(), Some(19));
         assert!(!job.is_let_go_on() && job.is_to_stop().is_none());
     }
 

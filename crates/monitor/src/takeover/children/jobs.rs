@@ -58,9 +58,11 @@ impl Monitor {
         if let Some(g) = self.groups.get_mut(&id)
             && let Some(signal) = g.job.is_to_stop()
             && let Some(pid) = g.leader_pid()
-            && crate::signals::stops(pid, signal)
         {
-            kill(pid, signal);
+            match crate::signals::stops(pid, signal) {
+                true => kill(pid, signal),
+                false => g.job.does_not_stop(),
+            }
         }
     }
 }
