@@ -7,7 +7,8 @@ use crate::classify::{Atomic, Rmw, atomic, number, operation};
 use crate::coverage::Piece;
 use crate::descriptor::{Op, Source};
 use crate::elf::Image;
-use crate::loads::{any_store, is_atomic};
+use crate::loads::is_atomic;
+use crate::look::any_store;
 use crate::place::Place;
 use crate::{Options, SiteKind, look};
 use iced_x86::{

@@ -39,6 +39,7 @@ mod loads;
 mod look;
 mod loops;
 mod naps;
+mod once;
 mod place;
 mod plan;
 mod polled;
@@ -67,7 +68,7 @@ pub const JUMP_LEN: usize = 5;
 
 /// Version of the serialised [`Plan`] and of the trampoline shapes; a cache keyed by
 /// it never mixes two.
-pub const PLAN_VERSION: u32 = 25;
+pub const PLAN_VERSION: u32 = 28;
 
 /// The 8-byte word at `ret - SITE_WORD_OFFSET` of a syscall trampoline, where `ret` is
 /// the address the trampoline passes in rcx, holds the run-time address behind the

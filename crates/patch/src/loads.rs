@@ -11,6 +11,7 @@
 //!   gives away, in a loop that does not store there;
 //! - a load of a word at a fixed place whose address is taken somewhere, for a function that is given it, and whose
 //!   value is compared at once: a guard of something that is made once;
+//! - a load by which a function asks whether a word at a fixed place has been made yet (`once.rs`);
 //! - a byte that a function sets before it waits for a condition (`asleep.rs`).
 //!
 //! In the C library itself only the first three, and what is compared with zero at a fixed place (is there a free arena?):
@@ -19,13 +20,12 @@
 //! Source: seed 2, sections 3 to 5 (what has to be ordered where the program says nothing).
 
 use crate::asleep::Asleep;
-use crate::classify::{Atomic, Rmw, atomic, is_call, number, site};
+use crate::classify::{Atomic, Rmw, atomic, is_call, site};
 use crate::constant::is_compare;
-use crate::descriptor::{Op, Source};
 use crate::naps::Naps;
 use crate::place::{Place, fixed_word, writes};
 use crate::twice::asks_twice;
-use crate::{SiteKind, flag, look, polled, spin};
+use crate::{SiteKind, flag, look, once, polled, spin};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
@@ -50,31 +50,7 @@ pub fn plain(i: &Instruction) -> Option<Rmw> {
 }
 
 fn store(i: &Instruction) -> Option<Rmw> {
-    any_store(i).filter(|_| i.memory_base() != Register::RSP)
-}
-
-/// The same, on the stack, too.
-pub fn any_store(i: &Instruction) -> Option<Rmw> {
-    let short = matches!(i.memory_base(), Register::ESP | Register::EIP);
-    let own = matches!(i.memory_segment(), Register::FS | Register::GS);
-    let size = i.memory_size().size();
-    let is_one = i.mnemonic() == Mnemonic::Mov && i.op0_kind() == OpKind::Memory;
-    if !is_one || short || own || !matches!(size, 1 | 2 | 4 | 8) {
-        return None;
-    }
-    let source = match i.op1_kind() {
-        OpKind::Register => match i.op1_register() {
-            Register::AH | Register::BH | Register::CH | Register::DH => return None,
-            r if r.is_gpr() => Source::Register(number(r)),
-            _ => return None,
-        },
-        _ => Source::Immediate(i.immediate(1) as i64),
-    };
-    Some(Rmw {
-        op: Op::Store,
-        size: size as u8,
-        source,
-    })
+    look::any_store(i).filter(|_| i.memory_base() != Register::RSP)
 }
 
 /// Which of a function's instructions store what the loads that were found there, or its atomic instructions, or those of
@@ -203,6 +179,7 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
     if !words.in_c_library {
         out.extend(flag::asked(lines, &mut info));
         out.extend(words.asleep.asked(lines, &mut info));
+        out.extend(once::asked(lines, &mut info));
     }
     let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
     out.extend(compares.filter_map(|at| seed(&lines[..at])));

@@ -1,4 +1,4 @@
-//! Loads: which ones the agent can do in the program's place, what is compared, and what is changed in between.
+//! Loads and stores: which ones the agent can do in the program's place, what is compared, and what is changed in between.
 
 use crate::classify::{Rmw, is_call, number};
 use crate::descriptor::{Op, Source};
@@ -54,6 +54,30 @@ pub fn any_load(i: &Instruction) -> Option<Rmw> {
     };
     Some(Rmw {
         op,
+        size: size as u8,
+        source,
+    })
+}
+
+/// A plain store that the agent can do, on the stack, too.
+pub fn any_store(i: &Instruction) -> Option<Rmw> {
+    let short = matches!(i.memory_base(), Register::ESP | Register::EIP);
+    let own = matches!(i.memory_segment(), Register::FS | Register::GS);
+    let size = i.memory_size().size();
+    let is_one = i.mnemonic() == Mnemonic::Mov && i.op0_kind() == OpKind::Memory;
+    if !is_one || short || own || !matches!(size, 1 | 2 | 4 | 8) {
+        return None;
+    }
+    let source = match i.op1_kind() {
+        OpKind::Register => match i.op1_register() {
+            Register::AH | Register::BH | Register::CH | Register::DH => return None,
+            r if r.is_gpr() => Source::Register(number(r)),
+            _ => return None,
+        },
+        _ => Source::Immediate(i.immediate(1) as i64),
+    };
+    Some(Rmw {
+        op: Op::Store,
         size: size as u8,
         source,
     })

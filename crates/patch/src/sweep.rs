@@ -10,6 +10,7 @@ use crate::elf::{Image, Symbol};
 use crate::loads::{Words, gives, is_atomic, plain};
 use crate::loops::closes;
 use crate::naps::{Calls, Naps, called};
+use crate::once::Made;
 use crate::place::fixed_word;
 use crate::refs::Refs;
 use crate::spin::{is_sign, may_wait};
@@ -65,6 +66,7 @@ pub fn sweep(
     // Which pieces load or store which bytes in objects, where such a byte may say that a thread sleeps.
     let mut bytes_at: Vec<(usize, u64)> = Vec::new();
     let may_sleep = opts.loads && found.words.asleep.may_be();
+    let mut made = Made::default();
     let classes = classes();
     let mut instruction = Instruction::default();
     for segment in image.segments.iter().filter(|s| s.exec) {
@@ -86,6 +88,7 @@ pub fn sweep(
             let (mut is_round, calls) = (false, found.calls.len());
             found.words.asleep.begin();
             found.volatile.begin();
+            made.begin();
             loop {
                 while decoder.ip() < piece.end {
                     refs.add_start(decoder.ip());
@@ -109,6 +112,7 @@ pub fn sweep(
                             .calls
                             .extend(called(&instruction).map(|to| (index, to)));
                         found.volatile.see(&instruction);
+                        made.see(&instruction);
                         match fixed_word(&instruction) {
                             Some(word) if is_atomic(&instruction) => found.words.atomic.push(word),
                             Some(word) if opts.asked.contains(&instruction.ip()) => {
@@ -141,6 +145,7 @@ pub fn sweep(
                     None => break,
                 }
             }
+            candidate |= made.may_be();
             if candidate {
                 found.candidates.push(index);
             }
