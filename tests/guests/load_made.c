@@ -10,12 +10,15 @@
 
 static int cell[CELLS];
 static int last = -1;
-static unsigned made;
+static unsigned made, by[THREADS];
+static __thread unsigned me;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t start;
 
 __attribute__((noinline)) static int make(int i) {
   pthread_mutex_lock(&lock);
   made++;
+  by[me]++;
   pthread_mutex_unlock(&lock);
   return i * 7 + 1;
 }
@@ -34,7 +37,9 @@ __attribute__((noinline)) static int of_word(int i) {
 
 static void *work(void *arg) {
   unsigned sum = 0;
-  uint64_t seed = (uintptr_t)arg;
+  uint64_t seed = me = (uintptr_t)arg;
+  // (Else the first one is done before the last one is there, on a busy machine.)
+  pthread_barrier_wait(&start);
   for (int i = 0; i < CELLS; i++) {
     if (guest_rand(&seed) % 8 == 0)
       sched_yield();
@@ -47,11 +52,12 @@ int main(void) {
   pthread_t t[THREADS];
   for (int i = 0; i < CELLS; i++)
     cell[i] = -1;
+  CHECK(pthread_barrier_init(&start, NULL, THREADS) == 0);
   for (uintptr_t i = 0; i < THREADS; i++)
     CHECK(pthread_create(&t[i], NULL, work, (void *)i) == 0);
   for (int i = 0; i < THREADS; i++)
     CHECK(pthread_join(t[i], NULL) == 0);
   CHECK(made >= CELLS);
-  printf("%u made\n", made);
+  printf("%u made: %u %u %u\n", made, by[0], by[1], by[2]);
   guest_ok("load_made");
 }
