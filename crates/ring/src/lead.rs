@@ -6,7 +6,7 @@ use crate::word::Atom;
 use crate::world::{Thread, at};
 use core::hint::black_box;
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{outdated, wait};
+use geryon_abi::layout::{RING_WORDS, outdated, wait};
 use geryon_abi::point::FaultPoint;
 
 /// Append one word.
@@ -93,12 +93,23 @@ pub fn publish<T: Thread>(t: T) {
     }
 }
 
+/// How far ahead of those that read the leader may be, about to append so many words. (A ring is longer where some sleep: what
+/// is confirmed waits for those that read.)
+fn ahead<T: Thread>(t: T, words: u64) -> u64 {
+    let (usual, most) = (RING_WORDS as u64, t.ring().words());
+    match words > usual / 2 {
+        true => most,
+        false => usual.min(most),
+    }
+}
+
 #[cold]
 fn make_room<T: Thread>(t: T, words: u64) {
     let mut r = t.ring();
+    let ahead = ahead(t, words);
     // A record is seen whole or not at all, so that what a lost leader leaves behind ends with a
     // whole one; but for records that are larger than the ring.
-    if t.pos() - r.head() >= r.words() / 2 {
+    if t.pos() - r.head() >= ahead / 2 {
         publish(t);
     }
     let mut patience = t.patience();
@@ -107,7 +118,7 @@ fn make_room<T: Thread>(t: T, words: u64) {
         r = t.anew().ring();
         let sleepers = sleepers(t);
         let mask = readers(t) | sleepers;
-        let low = r.lowest_tail(mask);
+        let (low, awake) = (r.lowest_tail(mask), r.lowest_tail(mask & !sleepers));
         if !are_all(t, mask) {
             continue;
         }
@@ -116,23 +127,23 @@ fn make_room<T: Thread>(t: T, words: u64) {
             t.set_limit(r.head() + r.words());
             break;
         }
-        t.set_limit(low + r.words());
+        t.set_limit((low + r.words()).min(awake.saturating_add(ahead)));
         if t.pos() + words <= t.limit() {
             if sleepers != 0 {
                 ask_for_younger(t, r.lowest_tail(sleepers));
             }
             break;
         }
-        if sleepers != 0 && r.lowest_tail(mask & !sleepers) > low {
+        if sleepers != 0 && t.pos() + words > low + r.words() && awake > low {
             // Nobody else is so far behind, and they will not read.
             t.outdated(outdated::NOW);
             continue;
         }
-        t.announce(wait::ROOM, low, t.pos());
+        t.announce(wait::ROOM, awake, t.pos());
         if t.spend(&mut patience) {
             sleep_until_told(t, &r, || {
                 let sleepers = roll::sleepers(t);
-                r.lowest_tail((readers(t) | sleepers) & !sleepers) != low
+                r.lowest_tail((readers(t) | sleepers) & !sleepers) != awake
             });
         }
     }

@@ -136,12 +136,8 @@ impl Monitor {
                 let (tail, ack) = (&line.tail, &line.ack);
                 match v.waiting {
                     wait::CONFIRM => ack.load(Ordering::SeqCst) < v.waiting_value,
-                    wait::ROOM => {
-                        let end = tail
-                            .load(Ordering::SeqCst)
-                            .saturating_add(g.segment.ring_words() as u64);
-                        end <= v.waiting_value
-                    }
+                    // (For the slowest one.)
+                    wait::ROOM => tail.load(Ordering::SeqCst) <= v.waiting_for,
                     _ => false,
                 }
             })
