@@ -102,13 +102,19 @@ impl Witness {
             let mut at = w.agrees.iter();
             at.any(|(s, p)| *s == slot && *p > pos)
         };
+        let has_passed_all = |w: &Witness, all: &[(u32, u64, u32)]| {
+            !all.is_empty() && all.iter().all(|(s, p, _)| has_passed(w, *s, *p))
+        };
         match (&self.astray, &other.astray) {
             (Astray::Differs(s, p, ours), Astray::Differs(t, q, theirs)) => {
                 let is_there = (s, p) == (t, q);
                 is_there && ours != theirs || has_passed(self, *t, *q) || has_passed(other, *s, *p)
             }
-            (Astray::Differs(s, p, _), _) => has_passed(other, *s, *p),
-            (_, Astray::Differs(t, q, _)) => has_passed(self, *t, *q),
+            (Astray::Differs(s, p, _), _) if has_passed(other, *s, *p) => true,
+            (_, Astray::Differs(t, q, _)) if has_passed(self, *t, *q) => true,
+            // (Who stands cannot agree with what is next in one of its threads: the other one has.)
+            (Astray::Stands(at), _) if has_passed_all(other, at) => true,
+            (_, Astray::Stands(at)) => has_passed_all(self, at),
             _ => false,
         }
     }
@@ -394,6 +400,25 @@ mod tests {
             agrees: vec![(1, 6)],
         };
         assert!(findings(&[stands]).contradict());
+    }
+
+    #[test]
+    fn where_one_stands_and_another_has_got_on_is_a_contradiction() {
+        let stands = |at: &[(u32, u64)]| Witness {
+            astray: Astray::Stands(at.iter().map(|(s, p)| (*s, *p, 1)).collect()),
+            agrees: at.to_vec(),
+        };
+        let said = differs(1, 9, 7, &[(1, 9), (2, 6)]);
+        let all = |other: Witness| Findings {
+            witnesses: vec![said.clone(), other],
+            ..Findings::default()
+        };
+        assert!(all(stands(&[(1, 5), (2, 5)])).contradict());
+        assert!(
+            !all(stands(&[(1, 5), (2, 6)])).contradict(),
+            "in the same record"
+        );
+        assert!(!all(stands(&[])).contradict(), "nothing is known of it");
     }
 
     #[test]
