@@ -7,7 +7,7 @@ use geryon_abi::layout::{MAX_REPLICAS, sabotage};
 use geryon_fault::Fault;
 use geryon_monitor::{
     Often, OnDivergence, OnRace, Options, Order, Outcome, Replacements, Rules, Sabotage,
-    SharedFiles, Variants, Verify,
+    SharedFiles, Variants, Verify, cores,
 };
 use geryon_sites::Known;
 use geryon_tracee::points::FailAt;
@@ -338,6 +338,9 @@ pub fn main(args: Args) -> ExitCode {
     }
     let known = match args.order {
         OrderFlag::Clocks => Known::read().map(|known| known.by_build()),
+        OrderFlag::Auto if Order::Auto.ascends(args.replicas(), cores()) => {
+            Known::read().map(|known| known.by_build())
+        }
         // (Nothing else orders single places.)
         OrderFlag::Auto | OrderFlag::Serial => Ok(Default::default()),
     };

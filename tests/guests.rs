@@ -66,6 +66,11 @@ const DESCENT: &[&str] = &[
     "geryon: replica 3 is replaced by",
     "geryon: 0 faults seen",
 ];
+/// What it says where the program does what clocks do not repeat, and what stands in another order's place: as on a machine with
+/// so many cores.
+const TURNS: &str = "geryon: threads take turns from here on";
+const AUTO: &str = "auto";
+const CORES: &str = "64";
 /// Within so many native runs, the output of a `varies` guest must differ.
 const VARIES_RUNS: usize = 40;
 /// What a report of a divergence must name.
@@ -144,6 +149,12 @@ fn try_guest(
         let loses = n > 1 && settings::lose().is_some();
         usual.chain(loses.then_some((n, order, 0, LOSING)))
     });
+    let numbers = settings::replicas(&[2, 3]);
+    let is_usual = settings::orders().len() > 1;
+    let ascends = numbers
+        .iter()
+        .filter(|n| guest.ascends && is_usual && **n > 1);
+    let ways = ways.chain(ascends.map(|n| (*n, AUTO, 0, "none")));
     let ways = ways.chain(way_to_lose(guest));
     let (numbers, orders) = (settings::replicas(&[2, 3]), settings::orders());
     let asked = |(_, n, order): &&(_, u32, &str)| numbers.contains(n) && orders.contains(order);
@@ -173,6 +184,9 @@ fn try_guest(
             program.argv.extend(guest.delayed_args.iter().cloned());
         }
         let mut program = program.in_order(n, order);
+        if order == AUTO {
+            program.env.insert("GERYON_CORES".into(), CORES.into());
+        }
         let mut way = format!("{n} {order}");
         match level {
             "none" => {}
@@ -203,6 +217,9 @@ fn try_guest(
             let wrong = match program.run() {
                 Err(e) => vec![e],
                 Ok(mut outcome) => {
+                    if order == AUTO {
+                        outcome.forget(&[TURNS]);
+                    }
                     if descends {
                         outcome.forget(DESCENT);
                     } else if level == LOSING {

@@ -13,6 +13,7 @@ mod ends;
 #[path = "../support/guest.rs"]
 mod guest;
 mod metrics;
+mod order;
 mod pages;
 mod programs;
 mod ps;

@@ -1,6 +1,7 @@
 // build:
 // deterministic
 // loses
+// ascends
 // Proves: a forked child makes threads of its own, as the parent does.
 #include "guest.h"
 #include <pthread.h>

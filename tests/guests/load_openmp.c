@@ -2,6 +2,7 @@
 // env: OMP_NUM_THREADS=4
 // descends
 // loses
+// ascends
 // Proves: which thread gets which part of a loop, or which task, is decided by plain loads of libgomp's; they are
 // repeated, and so are the results of its futex calls.
 #include "guest.h"

@@ -2,6 +2,7 @@
 // args: 2 200000
 // deterministic
 // loses
+// ascends
 // Proves: T threads (argv[1], default 2) lock, increment, unlock N times each
 // (argv[2], default 5 million): the benchmark of the lock path.
 #include "guest.h"

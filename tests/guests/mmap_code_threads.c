@@ -1,6 +1,7 @@
 // build: -O2
 // varies
 // delayed
+// ascends
 // Proves: code that several threads map at once, in memory that they reserve and give back, is rewritten alike in all
 // replicas: node's workers, each of which maps the builtins anew.
 #define _GNU_SOURCE

@@ -5,6 +5,7 @@
 // deterministic
 // loses
 // not in clocks: refused there, the run stops with a message (see tests/cli/bounds.rs)
+// ascends
 // Proves: glibc changes the ids of all threads at once, by a signal to each: from the main thread and from
 // another one, while threads sleep in a call, wait for a lock, or make calls; threads and processes that are
 // made behind that have the new ids.

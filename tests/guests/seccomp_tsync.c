@@ -2,6 +2,7 @@
 // not in clocks: from which call on another thread has the filter nothing says there
 // deterministic
 // loses
+// ascends
 // Proves: a filter that is given to all threads holds for them from then on; where one has another filter, none gets it.
 #include "guest.h"
 #include "seccomp.h"

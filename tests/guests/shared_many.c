@@ -2,6 +2,7 @@
 // env: GERYON_SHARED_FILES=map
 // deterministic
 // args: 40
+// ascends
 // Proves: two threads that map files again and again, at most moments with others mapped, and change them by
 // stores and calls, have the same in them in every replica, however often they come and go.
 #include "guest.h"

@@ -15,6 +15,7 @@
 //! | `// varies` | natively the output differs from run to run (checked) |
 //! | `// beyond` | plain loads decide: right, or reported |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
+//! | `// ascends` | also as on a machine with cores for threads in parallel (`--order auto`) |
 //! | `// descends` | also going over from clocks to serial order in its midst (`order-changes`) |
 //! | `// loses` | also with its leader lost once, at a place that its name says, with two or three replicas, in one of the orders |
 //! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
@@ -58,6 +59,8 @@ pub struct Guest {
     pub refused: Option<String>,
     /// Also run going over from clocks to serial order.
     pub descends: bool,
+    /// Also with an order that changes, as on a machine with many cores.
+    pub ascends: bool,
     /// Also run with its leader lost once.
     pub loses: bool,
     /// Also run with threads that are delayed at records.
@@ -122,6 +125,7 @@ impl Guest {
             beyond: false,
             refused: None,
             descends: false,
+            ascends: false,
             loses: false,
             delayed: false,
             delayed_args: Vec::new(),
@@ -162,6 +166,7 @@ impl Guest {
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
                 "descends" => guest.descends = true,
+                "ascends" => guest.ascends = true,
                 "loses" => guest.loses = true,
                 "delayed" => (guest.delayed, guest.delayed_args) = (true, words(value)),
                 "async" => guest.unconfirmed = true,

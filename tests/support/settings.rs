@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `GUEST=part` | only the cases whose name contains it (also `CASE=part`) |
 //! | `REPLICAS=2,3` | these numbers of replicas |
+//! | `ORDER=auto` | in the order that changes (guests: as on a machine with many cores) |
 //! | `ORDER=clocks` | only in this order (else in both, where there are several replicas) |
 //! | `REPEAT=n` | each run n times |
 //! | `NATIVE_ONLY=1` | no Geryon at all: are the tests themselves right? |
@@ -84,11 +85,12 @@ pub fn replicas(usual: &[u32]) -> Vec<u32> {
 #[allow(dead_code)] // not all tests try several
 pub fn orders() -> Vec<&'static str> {
     const ALL: [&str; 2] = ["serial", "clocks"];
+    const AUTO: &str = "auto";
     match std::env::var("ORDER") {
         Err(_) => ALL.to_vec(),
-        Ok(one) => match ALL.iter().find(|o| **o == one) {
+        Ok(one) => match ALL.iter().chain([&AUTO]).find(|o| **o == one) {
             Some(order) => vec![order],
-            None => panic!("ORDER={one} is none of {ALL:?}"),
+            None => panic!("ORDER={one} is none of {ALL:?}, and not {AUTO}"),
         },
     }
 }

@@ -5,6 +5,7 @@
 //! programs (0x55..), nor to mappings (0x7f..), nor to non-PIE images; a program that asks
 //! for it by a fixed address is refused.
 
+pub mod ascent;
 pub mod carries;
 pub mod dumpable;
 pub mod filter;
@@ -194,6 +195,8 @@ pub struct Private {
     pub layout: Layout,
     /// 1: one thread runs at a time. (The monitor may set it while the process runs.)
     pub serial: Word32,
+    /// See [`ascent`].
+    pub ascent: Word32,
     /// Whose turn it is then.
     pub turns: Turns,
     /// Cores that the replicas may use.
@@ -205,7 +208,7 @@ pub struct Private {
     /// 1: loads that decide about order are repeated, with clocks.
     pub loads: u32,
     /// 1: the leader stamps what it publishes, see `agent/log/stamps.rs`.
-    pub stamps: u32,
+    pub stamps: Word32,
     /// See [`strict`].
     pub strict: AtomicU32,
     /// So many of `late` count.

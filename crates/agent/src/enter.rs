@@ -100,6 +100,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
         frame.pad = frame.rflags();
         return;
     }
+    thread::ascent::before(frame);
     match table::row(number) {
         // (Calls that change mappings are refused there; a hook gives a pthread function a time of ours.)
         Some(row) if is_ordered(number) || number == nr::FUTEX => dispatch(frame, row),

@@ -1,6 +1,7 @@
 //! Threads: birth, death, and the calls that concern one thread. Births and deaths have one
 //! order in the process, because glibc's cache of stacks depends on it.
 
+pub mod ascent;
 mod birth;
 mod death;
 mod first;
@@ -23,9 +24,10 @@ pub use slot::take_slot;
 use crate::gate::guarded;
 use crate::state::Here;
 pub use crate::state::slots;
-use crate::state::{block, block_at, private};
+use crate::state::{block, block_at, header, private};
 use core::sync::atomic::{AtomicU32, Ordering};
 use death::EXITING_COUNT;
+use geryon_abi::layout::LONG_RING_WORDS;
 
 /// Threads alive (changed inside LIFE).
 static ALIVE: AtomicU32 = AtomicU32::new(1);
@@ -63,6 +65,10 @@ pub fn alone() {
     ALIVE.store(1, Ordering::Relaxed);
     crate::wait::adapt(1);
     EXITING_COUNT.store(0, Ordering::Relaxed);
+    if header().ring_words != LONG_RING_WORDS as u64 {
+        // (Where its parent's has them it may have none.)
+        private().stamps.set(0);
+    }
     let mut me = block();
     for s in 0..slots() {
         let mut b = block_at(s);

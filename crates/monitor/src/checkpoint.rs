@@ -125,6 +125,16 @@ impl Checkpoints {
     }
 }
 
+impl Checkpoints {
+    /// The first ones are due at once.
+    pub fn at_once(self) -> Checkpoints {
+        Checkpoints {
+            due: Some(Instant::now()),
+            ..self
+        }
+    }
+}
+
 /// The replicas of a run: with checkpoints there are seats that nobody sits in at first.
 pub fn seats(replicas: usize, checkpoints: bool) -> Vec<Replica> {
     let mut seats = vec![Replica::default(); replicas];
@@ -331,8 +341,8 @@ impl Monitor {
     /// Has a follower come to where the rings ended, and agreed with what was there?
     fn has_come_to(&mut self, ends: &[u64], follower: Pid) -> bool {
         // A record that was read may still be found to differ.
-        let agrees =
-            |v: &View, end| v.verified >= end || (v.waiting == wait::RECORD && v.pos >= end);
+        let waits = |v: &View| matches!(v.waiting, wait::RECORD | wait::ASCENT);
+        let agrees = |v: &View, end| v.verified >= end || (waits(v) && v.pos >= end);
         let reached = |v: &View| ends.get(v.slot as usize).is_some_and(|e| agrees(v, *e));
         self.views(follower).iter().all(reached)
     }
@@ -372,7 +382,9 @@ impl Monitor {
         };
         let wait = c.tried.map_or(AGAIN, |(_, w)| (w * 2).min(AGAIN_AT_MOST));
         c.tried = Some((Instant::now(), wait));
-        if c.due.is_some_and(|d| d.elapsed() > OVERDUE) {
+        // (Where nobody has asked for any there are copies of followers, and what these cannot tell is told then.)
+        let is_asked = self.options.checkpoint.is_some();
+        if is_asked && c.due.is_some_and(|d| d.elapsed() > OVERDUE) {
             self.say(&format!(
                 "no checkpoint could be made for {} s: {why}; until there is one, replicas that differ are stopped",
                 OVERDUE.as_secs()
@@ -412,6 +424,17 @@ impl Monitor {
         {
             c.due = Some(Instant::now());
             c.tried = None;
+            // (A ring may be full of what they have not read again in no time.)
+            let is_old = |p: &Option<Pair>| {
+                let age = p.as_ref().map(|p| p.since.elapsed());
+                age.is_none_or(|a| a > AGAIN_AT_MOST)
+            };
+            if is_old(&c.base) {
+                c.base_due = None;
+            }
+            if is_old(&c.own) {
+                c.own_due = None;
+            }
         }
     }
 

@@ -74,12 +74,23 @@ pub enum Event {
         /// For what.
         what: String,
     },
+    /// The program is about to have a second thread, and its threads run in parallel from there on.
+    Clocks,
     /// All went on from the leader's state, in serial order instead of with clocks.
     Serial {
         /// Why.
         why: String,
         /// How long that took.
         took_us: u64,
+    },
+    /// A copy follows again behind such a change that the program was the cause of.
+    Followed {
+        /// Which.
+        replica: usize,
+        /// Of whom.
+        source: usize,
+        /// Without it for so long.
+        total_us: u64,
     },
     /// A replica was taken out.
     Dropped {

@@ -47,7 +47,7 @@ pub use inject::Watched;
 pub use journal::{Totals, totals_of};
 pub use options::{
     Often, OnDivergence, OnRace, Options, Order, Outcome, Replacements, Sabotage, SharedFiles,
-    Variants, Verify,
+    Variants, Verify, cores,
 };
 pub use plans::Asked;
 pub use recover::can_populate;

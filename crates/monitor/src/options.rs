@@ -2,7 +2,6 @@
 
 use crate::plans::Asked;
 use crate::rules::Rules;
-use geryon_abi::layout::{LONG_RING_WORDS, RING_WORDS};
 use geryon_fault::Fault;
 use geryon_tracee::points::FailAt;
 use std::ffi::OsString;
@@ -40,7 +39,8 @@ impl Verify {
 /// How the threads' order is repeated in the followers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// `Serial`, on every machine: `Clocks` cannot yet order any program.
+    /// `Serial`; and `Clocks` from the second thread on, where there are cores for it, until the program does what `Clocks`
+    /// does not repeat.
     Auto,
     /// Locks and atomics carry clocks; threads run in parallel.
     Clocks,
@@ -48,8 +48,23 @@ pub enum Order {
     Serial,
 }
 
+/// With so many cores for each replica threads run in parallel, if nobody has chosen their order.
+const CORES_EACH: usize = 2;
+
+/// Cores that the replicas may use. `GERYON_CORES` says another number, for tests.
+pub fn cores() -> usize {
+    let said = std::env::var("GERYON_CORES").ok();
+    let usable = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    said.and_then(|s| s.parse().ok()).unwrap_or_else(usable)
+}
+
 impl Order {
-    /// Does one thread of a replica run at a time, with this many replicas?
+    /// Does the order change to clocks with the second thread, with this many replicas on so many cores?
+    pub fn ascends(self, replicas: u32, cores: usize) -> bool {
+        self == Order::Auto && replicas > 1 && cores >= CORES_EACH * replicas as usize
+    }
+
+    /// Does one thread of a replica run at a time in the beginning, with this many replicas?
     pub fn is_serial(self, replicas: u32) -> bool {
         match self {
             Order::Auto | Order::Serial => replicas > 1,
@@ -243,12 +258,12 @@ impl Options {
         }
     }
 
-    /// Words in a thread's ring: with checkpoints it holds what sleeping replicas have not read.
-    pub fn ring_words(&self) -> usize {
-        match self.checkpoint {
-            None => RING_WORDS,
-            Some(_) => LONG_RING_WORDS,
-        }
+    /// Do threads run in parallel from the second one on, on so many cores? A run that could not go back to serial order stays there.
+    pub fn ascends(&self, cores: usize) -> bool {
+        let may_descend = self.on_divergence.replaces()
+            && self.variants == Variants::None
+            && self.others.is_empty();
+        self.order.ascends(self.replicas, cores) && may_descend
     }
 }
 
@@ -268,7 +283,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_machine_gets_clocks_without_asking() {
+    fn clocks_want_two_cores_for_each_replica() {
+        assert!(Order::Auto.ascends(2, 4) && Order::Auto.ascends(3, 16));
+        assert!(!Order::Auto.ascends(2, 3) && !Order::Auto.ascends(3, 4));
+        assert!(!Order::Auto.ascends(1, 16), "one replica has them anyway");
+        assert!(!Order::Serial.ascends(2, 16) && !Order::Clocks.ascends(2, 16));
+    }
+
+    #[test]
+    fn nobody_who_has_not_asked_begins_with_clocks() {
         assert!(Order::Auto.is_serial(2) && Order::Auto.is_serial(3) && Order::Auto.is_serial(16));
         assert!(
             !Order::Auto.is_serial(1),

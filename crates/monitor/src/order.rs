@@ -6,14 +6,16 @@
 //! (What is learned of the program's loads, and strict replay, come before that; this is the last step of three on the way
 //! down from order in parallel.)
 
+mod ascent;
+mod crowd;
 mod race;
 mod stand;
 
 use crate::journal::Event;
-use crate::state::{Descent, GroupId, Monitor, Otherwise};
+use crate::state::{Ascent, Descent, GroupId, Monitor, Otherwise};
 use crate::{block_field, private_field};
 use anyhow::Result;
-use geryon_abi::layout::{FIRST_LOOK, Turns, turn};
+use geryon_abi::layout::{FIRST_LOOK, Turns, ascent as state, turn};
 use geryon_tracee::{Pid, Regs, Stopped};
 use stand::Stand;
 use std::mem::offset_of;
@@ -65,6 +67,11 @@ impl Monitor {
         self.say(&format!(
             "from clocks to serial order, from the leader's state on: {why}"
         ));
+        self.begin_descent(why, otherwise, false);
+    }
+
+    /// The same. `is_foreseen`: see [`Descent`].
+    fn begin_descent(&mut self, why: &str, otherwise: Otherwise, is_foreseen: bool) {
         self.end_all_replays();
         let leaders: Vec<usize> = self.groups.values().map(|g| g.leader).collect();
         let mut lacking: Vec<usize> = self.wanted.drain(..).map(|w| w.replica).collect();
@@ -79,12 +86,15 @@ impl Monitor {
             }
         }
         lacking.truncate(self.options.replicas as usize - 1);
+        self.ends_own_checkpoints();
         self.running.serial = true;
+        self.running.ascent = Ascent::Never;
         self.running.descent = Some(Descent {
             since: Instant::now(),
             tried: None,
             why: why.into(),
             otherwise,
+            is_foreseen,
             lacking,
         });
     }
@@ -121,11 +131,13 @@ impl Monitor {
             why: d.why,
             took_us,
         });
-        self.say(&format!(
-            "in serial order after {:.1} ms",
-            took_us as f64 / 1e3
-        ));
-        d.lacking.into_iter().for_each(|r| self.want(r));
+        if !d.is_foreseen {
+            let took_ms = took_us as f64 / 1e3;
+            self.say(&format!("in serial order after {took_ms:.1} ms"));
+        }
+        for replica in d.lacking {
+            self.want_copy(replica, d.is_foreseen);
+        }
         Ok(())
     }
 
@@ -146,6 +158,7 @@ impl Monitor {
         self.say(&format!("{hindered}: the run goes on with clocks"));
         self.running.serial = false;
         self.running.stays = true;
+        self.let_go_on();
         d.lacking.into_iter().for_each(|r| self.want(r));
     }
 
@@ -193,7 +206,7 @@ impl Monitor {
             };
             blocks.push(block);
             let (to, from) = match stand {
-                Stand::Waits => continue,
+                Stand::Waits | Stand::AboutToCall => continue,
                 Stand::Computes => (enter, Some(regs.rip)),
                 Stand::WaitsUnlogged => (again, None),
             };
@@ -247,6 +260,8 @@ impl Monitor {
         // that it goes on, so a copy made before would look later, and find another thread where one of these has been.
         word(self.image.symbol("geryon_exiting"), 0)?;
         word(private_field!(strict), 0)?;
+        word(private_field!(stamps), 0)?;
+        word(private_field!(ascent), state::NEVER)?;
         word(private_field!(serial), 1)?;
         Ok(None)
     }

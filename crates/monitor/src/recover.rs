@@ -48,6 +48,8 @@ pub struct Wanted {
     pub tried: Option<Instant>,
     /// Why that failed.
     pub why: String,
+    /// It was not lost: all others go on from the leader's state.
+    pub is_foreseen: bool,
 }
 
 /// What came of one attempt for one group.
@@ -63,8 +65,14 @@ pub(crate) enum Attempt {
 impl Monitor {
     /// Have the replica made anew as soon as its processes are gone.
     pub(crate) fn want(&mut self, replica: usize) {
+        self.want_copy(replica, false);
+    }
+
+    /// The same. `is_foreseen`: it was not lost, and nobody needs to be told.
+    pub(crate) fn want_copy(&mut self, replica: usize, is_foreseen: bool) {
         self.wanted.push(Wanted {
             replica,
+            is_foreseen,
             since: Instant::now(),
             tried: None,
             why: String::new(),
@@ -147,7 +155,9 @@ impl Monitor {
             }
             w.tried = Some(Instant::now());
             // What goes wrong with a process of a replica is no failure of the run.
+            self.running.follows_again = w.is_foreseen;
             let attempt = self.try_replace(w.replica);
+            self.running.follows_again = false;
             match attempt.unwrap_or_else(|e| Attempt::Later(format!("{e:#}"))) {
                 Attempt::Done(source) => self.replaced(&w, source),
                 Attempt::Later(why) if w.since.elapsed() < GIVE_UP || why == proven::NOT_PAST => {
@@ -180,6 +190,14 @@ impl Monitor {
         self.replicas[w.replica].dropped = false;
         self.replicas[w.replica].asked_out = false;
         self.replicas[w.replica].failed_at.clear();
+        if w.is_foreseen {
+            self.journal.tell(&Event::Followed {
+                replica: w.replica,
+                source,
+                total_us: w.since.elapsed().as_micros() as u64,
+            });
+            return;
+        }
         self.replicas[w.replica].replaced += 1;
         self.budget.spend(Instant::now());
         let root = self.membership(self.root).map(|(id, _)| &self.groups[&id]);

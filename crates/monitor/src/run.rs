@@ -25,7 +25,7 @@ use crate::kin::KinTurn;
 use crate::launch::launch;
 use crate::limits::FileSize;
 use crate::meeting::Convergences;
-use crate::options::{Options, Outcome};
+use crate::options::{Options, Outcome, cores};
 use crate::plans::Plans;
 use crate::programs::Programs;
 use crate::recover::can_populate;
@@ -76,7 +76,9 @@ pub fn run(mut options: Options) -> Result<Outcome> {
     become_subreaper();
     let signals = Signals::block()?;
     let (pid, pipe) = launch(&options, image.gate(), signals.original(), limit)?;
-    let replicas = checkpoint::seats(options.replicas as usize, options.checkpoint.is_some());
+    let ascends = options.ascends(cores());
+    let has_checkpoints = options.checkpoint.is_some() || ascends;
+    let replicas = checkpoint::seats(options.replicas as usize, has_checkpoints);
     let seats = replicas.len();
     let is_serial = options.order.is_serial(options.replicas);
     let asked = std::mem::take(&mut options.asked);
@@ -87,8 +89,8 @@ pub fn run(mut options: Options) -> Result<Outcome> {
         kin,
         passage: Passage::open().context("a socket for the replicas")?,
         reaches_all: reaches_all(),
-        running: Running::new(is_serial),
-        plans: Plans::new(is_serial, Rc::new(asked)),
+        running: Running::new(is_serial, ascends),
+        plans: Plans::new(is_serial && !ascends, Rc::new(asked)),
         programs,
         groups: HashMap::new(),
         retired: HashMap::new(),
@@ -205,6 +207,7 @@ impl Monitor {
             self.bury_held();
             unless_gone(self.converge())?;
             unless_gone(self.checkpoint())?;
+            self.ascend_on();
             if self.has_open_verdicts() && judged.elapsed() >= Duration::from_millis(URGENT_MS) {
                 judged = Instant::now();
                 unless_gone(self.judge_open())?;
@@ -215,6 +218,7 @@ impl Monitor {
                 self.tell_outlived();
                 self.keep_stand_ins();
                 unless_gone(self.watch())?;
+                self.watch_crowd();
             }
         }
     }
@@ -232,6 +236,7 @@ impl Monitor {
             self.fault_patience(),
             self.checkpoint_patience(),
             self.convergence_patience(),
+            self.ascent_patience(),
         ];
         others.into_iter().flatten().fold(patience, Duration::min)
     }

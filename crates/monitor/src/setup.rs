@@ -17,8 +17,8 @@ use anyhow::{Result, bail};
 use geryon_abi::layout::kin::{KIN_BASE, KIN_BYTES};
 use geryon_abi::layout::{
     ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES, Layout,
-    MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, block_address, dumpable,
-    role, stack_top,
+    MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, ascent, block_address,
+    dumpable, role, stack_top,
 };
 use geryon_tracee::{Passage, Pid, Regs, RemoteMemory, Stopped};
 use program::Program;
@@ -44,6 +44,8 @@ pub struct Identity {
     pub leader: u32,
     /// One thread runs at a time.
     pub serial: bool,
+    /// Its threads run in parallel from its second one on.
+    pub ascends: bool,
     /// The leader stamps what it publishes.
     pub stamps: bool,
     /// `--verify` as a number.
@@ -189,6 +191,11 @@ impl Installer<'_> {
         word32(private_field!(replicas), id.replicas)?;
         word32(private_field!(verify), id.verify)?;
         word32(private_field!(serial), u32::from(id.serial))?;
+        let ascent = match id.ascends {
+            true => ascent::OPEN,
+            false => ascent::NEVER,
+        };
+        word32(private_field!(ascent), ascent)?;
         word32(private_field!(related), u32::from(id.related))?;
         word32(private_field!(shares_files), 1)?;
         word32(private_field!(shown_pid), id.shown)?;

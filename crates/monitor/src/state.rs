@@ -1,15 +1,17 @@
 //! What the monitor knows: itself, the replicas, their groups, processes and threads.
 
 mod births;
+mod crowd;
 mod group;
 mod job;
 mod process;
 mod running;
 
+pub use crowd::{Crowd, Seen, Why};
 pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported, made_as_clone};
 pub use job::Asker;
 pub use process::{End, Process, Thread};
-pub use running::{Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
+pub use running::{Ascent, Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
 
 use crate::ask::Desk;
 use crate::budget::Budget;

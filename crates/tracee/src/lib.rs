@@ -27,8 +27,8 @@ pub use queue::{Queue, Siginfo, queue_signal};
 pub use scheduling::{Scheduling, scheduling, set_scheduling};
 pub use stand_in::StandIn;
 pub use stat::{
-    core_of, cpu_ticks, exit_signal, memory_layout, processor_time, reaches_all, sleeps, state,
-    text, thread_ticks,
+    Used, core_of, cpu_ticks, exit_signal, memory_layout, processor_time, reaches_all, sleeps,
+    state, text, thread_ticks, used,
 };
 pub use stop::{Event, Pid, Stop, await_report, poll_for, wait_any, wait_for, wait_next};
 

@@ -1,6 +1,7 @@
 //! What /proc/PID/stat says of a process or thread.
 
 use crate::Pid;
+use std::time::Duration;
 
 /// Fields of proc_pid_stat(5), counted from the state on.
 const UTIME: usize = 11;
@@ -55,6 +56,40 @@ fn ticks(text: &str) -> u64 {
     field(UTIME).unwrap_or(0) + field(STIME).unwrap_or(0)
 }
 
+/// Processor time that a process has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// In its program and the agent.
+    pub user: Duration,
+    /// In the kernel.
+    pub system: Duration,
+}
+
+impl Used {
+    /// What has been used since it was that.
+    pub fn since(self, then: Used) -> Used {
+        Used {
+            user: self.user.saturating_sub(then.user),
+            system: self.system.saturating_sub(then.system),
+        }
+    }
+}
+
+/// What a process has used of the processor so far; None when it is gone.
+pub fn used(pid: Pid) -> Option<Used> {
+    let text = of(pid);
+    // SAFETY: plain call.
+    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    let time = |i| {
+        let ticks: u64 = fields(&text).nth(i)?.parse().ok()?;
+        Some(Duration::from_millis(ticks * 1000 / a_second))
+    };
+    Some(Used {
+        user: time(UTIME)?,
+        system: time(STIME)?,
+    })
+}
+
 /// What `prctl(PR_SET_MM_MAP)` is told of a process, in its order: begin and end of code and data, begin of
 /// the heap (and its end, which is the same before the program runs), the stack, arguments, environment.
 pub fn memory_layout(pid: Pid) -> Option<[u64; 11]> {
@@ -70,10 +105,10 @@ pub fn memory_layout(pid: Pid) -> Option<[u64; 11]> {
 
 /// Processor time that a thread has used, to the nanosecond while it stands still; None where the kernel does
 /// not count it.
-pub fn processor_time(tid: Pid) -> Option<std::time::Duration> {
+pub fn processor_time(tid: Pid) -> Option<Duration> {
     let text = text(format!("/proc/{tid}/schedstat")).ok()?;
     let ns = text.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(std::time::Duration::from_nanos(ns))
+    Some(Duration::from_nanos(ns))
 }
 
 /// How often a thread has gone to sleep; 0 when it is gone.

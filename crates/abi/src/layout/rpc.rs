@@ -118,5 +118,10 @@ pub const ORPHAN_REAPED: u64 = BASE + 44;
 pub const PIDFD: u64 = BASE + 45;
 /// A leader is about to close a descriptor; answers 0, or -EAGAIN as long as one that has led has it, too.
 pub const LET_GO: u64 = BASE + 46;
+/// The process is about to get its second thread, and its threads run in parallel from there on, see [`super::ascent`].
+pub const ASCENT: u64 = BASE + 47;
+/// The leader is about to make a call that clocks do not repeat: (what for, see [`super::ascent`]); answers 0: it is to wait until
+/// it is in serial order; or an errno.
+pub const DESCENT: u64 = BASE + 48;
 /// One past the last.
-pub const END: u64 = BASE + 47;
+pub const END: u64 = BASE + 49;

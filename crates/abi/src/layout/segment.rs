@@ -82,6 +82,8 @@ pub struct Header {
     pub posted: AtomicU32,
     /// 1: a process that has led may have the program's descriptors, beside the leader.
     pub remains: AtomicU32,
+    /// 1: who waits for copies to be made may go on, see [`super::ascent`].
+    pub ascended: AtomicU32,
     /// Files of which each replica has its own: bits of their inode numbers ([`super::object::bit`]).
     pub shared: AtomicU64,
     /// What the replicas write, too.

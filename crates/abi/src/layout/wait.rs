@@ -25,6 +25,10 @@ pub const WORD: u32 = 9;
 pub const KIN: u32 = 10;
 /// Follower that is strict: for records of other threads that come before its next one.
 pub const ORDER: u32 = 11;
+/// Leader: for serial order, see [`super::ascent`].
+pub const DESCENT: u32 = 12;
+/// Before the second thread is made: for copies to be made of all, see [`super::ascent`].
+pub const ASCENT: u32 = 13;
 
 const SIZE_SHIFT: u32 = 56;
 

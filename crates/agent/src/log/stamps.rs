@@ -27,7 +27,7 @@ fn word(b: Here, pos: u64) -> &'static AtomicU64 {
 /// Leader: what it has appended is about to be published.
 #[inline(always)]
 pub fn note(b: Here) {
-    if private().stamps != 0 {
+    if private().stamps.get() != 0 {
         stamp(b);
     }
 }
@@ -58,5 +58,5 @@ pub fn is_before(one: u64, other: u64) -> bool {
 /// Does this replica repeat the order of the stamps?
 #[inline(always)]
 pub fn are_followed() -> bool {
-    private().stamps != 0 && private().strict.load(Ordering::Relaxed) != strict::NOT
+    private().stamps.get() != 0 && private().strict.load(Ordering::Relaxed) != strict::NOT
 }

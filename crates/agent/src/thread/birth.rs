@@ -43,6 +43,7 @@ pub fn clone(frame: &mut Frame, row: &'static Row) {
         }
     }
     let b = block();
+    super::ascent::begin(b);
     super::becomes_many(b);
     if b.suspend == 0 && orders() {
         b.set_ordered(true);

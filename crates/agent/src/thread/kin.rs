@@ -5,6 +5,7 @@ use crate::event::plain;
 use crate::log::{get, get_first};
 use crate::serial::{self, kin};
 use crate::state::{Here, is_kin, leads, private, tell_kin};
+use geryon_abi::layout::ascent;
 use geryon_abi::layout::kin::JOINED;
 use geryon_abi::record::{kind, kind_of, word};
 
@@ -13,6 +14,9 @@ use geryon_abi::record::{kind, kind_of, word};
 /// has mapped without another call.
 pub fn join(b: Here) {
     let p = private();
+    if p.ascent.get() == ascent::OPEN {
+        p.ascent.set(ascent::NEVER);
+    }
     if p.serial.get() == 0 || p.replicas == 1 || is_kin() {
         p.kin.set(if is_kin() { JOINED } else { 0 });
         if p.serial.get() == 0 && p.replicas > 1 {

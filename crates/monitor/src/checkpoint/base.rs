@@ -185,6 +185,18 @@ impl Monitor {
         copies
     }
 
+    /// Are there copies from before the program had its second thread?
+    pub(crate) fn has_first_copies(&self) -> bool {
+        let is_made = |c: &super::Checkpoints| {
+            let has_leaders = match self.has_pairs() {
+                true => c.pair.is_some(),
+                false => c.own.is_some(),
+            };
+            c.base.is_some() && has_leaders
+        };
+        self.checkpoints.as_ref().is_none_or(is_made)
+    }
+
     /// Is there anything from where the log of this leader could be replayed?
     pub(super) fn has_base(&self, id: GroupId, leader: usize) -> bool {
         let all = self.checkpoints.iter().flat_map(|c| [&c.base, &c.older]);

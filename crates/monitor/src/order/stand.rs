@@ -21,6 +21,8 @@ pub(super) enum Stand {
     /// In a futex call that is not logged with clocks, and is in serial order: it makes the call anew. (A wait that ends
     /// without cause is what futex(2) allows, and one that makes another call finds the word changed.)
     WaitsUnlogged,
+    /// It waits for serial order before a call, and asks for the turn when it is there.
+    AboutToCall,
 }
 
 /// The thread with these registers: its block, and where it stands. `Err` with the reason when it stands elsewhere.
@@ -60,6 +62,9 @@ pub(super) fn of(
             wait::KERNEL => Ok((block, Stand::Waits)),
             _ => Err(MIDST),
         });
+    }
+    if waiting == wait::DESCENT {
+        return Ok(Ok((block, Stand::AboutToCall)));
     }
     let number = memory.word(frame + offset_of!(Frame, rax) as u64)?;
     let sleeps = regs.orig_rax as i64 >= 0 && (-516..=-512).contains(&(regs.rax as i64));

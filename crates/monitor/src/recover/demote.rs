@@ -44,6 +44,11 @@ pub(super) fn thread(
         return Ok(Ok(Resumes::AsItIs));
     }
     let waiting = half(block_field!(waiting))?;
+    if inside && matches!(waiting, wait::ASCENT | wait::DESCENT) {
+        // It has logged nothing of the call that it is about to make.
+        regs.rip = image.symbol("geryon_again");
+        return Ok(Ok(Resumes::AsItIs));
+    }
     let waits = matches!(
         waiting,
         wait::KERNEL | wait::TURN | wait::KIN | wait::CONFIRM

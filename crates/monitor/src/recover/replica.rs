@@ -65,7 +65,9 @@ impl Monitor {
             Duration::ZERO => since.elapsed(),
             pause => pause,
         };
-        self.journal.stood(stood);
+        if !self.running.follows_again {
+            self.journal.stood(stood);
+        }
         attempt
     }
 

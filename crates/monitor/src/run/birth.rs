@@ -24,6 +24,7 @@ impl Monitor {
         let mut common = false;
         if is_process {
             self.has_forked = true;
+            self.stays_serial();
             self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
             // The agent's fork says which one it is.
@@ -139,7 +140,7 @@ impl Monitor {
         if id == next {
             // The first replica's child to come here.
             self.next_group += 1;
-            let words = self.options.ring_words();
+            let words = self.ring_words();
             let segment = Segment::new(words, n as u32, alive, leader as u32, self.taken_over)?;
             let new = Group::new(segment, n, leader, areas);
             new.segment.header().group.store(id, Ordering::SeqCst);

@@ -26,7 +26,8 @@ impl Monitor {
         let leader = self.processes.get(&pid).map_or(0, |p| p.replica);
         let alive = self.alive_mask();
         let n = self.options.replicas;
-        let words = self.options.ring_words();
+        self.begins_anew();
+        let words = self.ring_words();
         let segment = Segment::new(words, n, alive, leader as u32, self.taken_over)?;
         let id = self.next_group;
         self.next_group += 1;
@@ -203,6 +204,7 @@ impl Monitor {
             replicas: self.options.replicas,
             leader: leader as u32,
             serial: self.is_serial(),
+            ascends: self.ascends(),
             stamps: self.has_stamps(),
             verify: self.options.verify_code(),
             tsc_mult: self.tsc_mult,

@@ -171,6 +171,11 @@ impl Monitor {
                 0
             }
             rpc::SHARE => self.share(pid, regs.rdi, regs.rsi, regs.rdx),
+            rpc::ASCENT => {
+                self.on_ascent();
+                0
+            }
+            rpc::DESCENT => self.on_descent(regs.rdi),
             rpc::WATCHES => self.watches(pid, regs.rdi, regs.rsi, regs.rdx)?,
             rpc::ATTACH => self.attach(pid, regs.rdi as i32, regs.rsi as i32),
             rpc::SETTLED => {

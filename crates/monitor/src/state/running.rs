@@ -1,5 +1,6 @@
 //! In which order the run is, and whether that is about to change.
 
+use super::Crowd;
 use std::time::{Duration, Instant};
 
 /// A program that seems to have raced so often (once, it may as well have been a fault in a follower: what is replayed, or
@@ -13,12 +14,33 @@ pub const RACES_WITHIN: Duration = Duration::from_secs(60);
 pub struct Running {
     /// One thread of a replica at a time. (Of groups that are on the way there, too.)
     pub serial: bool,
-    /// It is on the way there.
+    /// May it change to clocks, or has it?
+    pub ascent: Ascent,
+    /// Since when replicas wait for copies to be made of them, before their second thread.
+    pub rests: Option<Instant>,
+    /// Since when one of the leader waits for others to follow in serial order.
+    pub returns: Option<Instant>,
+    /// It is on the way to serial order.
     pub descent: Option<Descent>,
+    /// A copy is being made for one that was not lost, see [`Descent::is_foreseen`].
+    pub follows_again: bool,
+    /// Whether its threads wait for one another.
+    pub crowd: Crowd,
     /// When the program has raced of late.
     pub races: Races,
     /// A descent that nothing forced has failed: none is tried again for the same reason.
     pub stays: bool,
+}
+
+/// Whether the order changes to clocks with the program's second thread (`--order auto`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ascent {
+    /// It stays.
+    Never,
+    /// It does, unless the program does before what clocks do not repeat.
+    Open,
+    /// It has.
+    Done,
 }
 
 /// On the way from clocks to serial order.
@@ -32,6 +54,8 @@ pub struct Descent {
     pub why: String,
     /// What if it cannot be.
     pub otherwise: Otherwise,
+    /// The program has done what clocks do not repeat, and no replica is lost by that.
+    pub is_foreseen: bool,
     /// Replicas that are to be made anew afterwards.
     pub lacking: Vec<usize>,
 }
@@ -52,10 +76,19 @@ pub struct Races(Vec<Instant>);
 
 impl Running {
     /// From the beginning on.
-    pub fn new(serial: bool) -> Running {
+    pub fn new(serial: bool, ascends: bool) -> Running {
+        let ascent = match ascends {
+            true => Ascent::Open,
+            false => Ascent::Never,
+        };
         Running {
             serial,
+            ascent,
+            rests: None,
+            returns: None,
             descent: None,
+            follows_again: false,
+            crowd: Crowd::default(),
             races: Races::default(),
             stays: false,
         }
