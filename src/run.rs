@@ -159,7 +159,8 @@ enum SharedFilesFlag {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OrderFlag {
-    /// `serial`, on every machine.
+    /// `serial`; and with two cores for each replica, `clocks` from the second thread on, until the program does what `clocks`
+    /// does not repeat (it makes code or processes, shares memory, races)
     Auto,
     /// Locks and atomics carry clocks; the threads of a replica run in parallel. For programs whose
     /// threads synchronise through pthread functions and atomic instructions only.
