@@ -111,7 +111,7 @@ fn needs_serial(nr: u64, args: &[u64; 6]) -> Option<u64> {
             let has_file = args[3] & ANONYMOUS == 0;
             if args[2] & EXEC != 0 && (is_shared || !has_file) {
                 ascent::CODE
-            } else if is_shared && has_file && args[2] & WRITE != 0 {
+            } else if is_shared && args[2] & WRITE != 0 {
                 ascent::SHARES
             } else {
                 return None;
@@ -149,11 +149,6 @@ mod tests {
     fn libraries_and_memory_of_its_own_need_nothing() {
         assert_eq!(mmap(READ | EXEC, PRIVATE), None, "a library's code");
         assert_eq!(mmap(READ | WRITE, PRIVATE | ANONYMOUS), None);
-        assert_eq!(
-            mmap(READ | WRITE, SHARED | ANONYMOUS),
-            None,
-            "its children's"
-        );
         assert_eq!(mmap(READ, SHARED), None, "a file that is only read");
         assert_eq!(needs_serial(NR_MPROTECT, &[0, 4096, READ, 0, 0, 0]), None);
     }
@@ -187,6 +182,8 @@ mod tests {
     #[test]
     fn what_others_store_to_is_seen() {
         assert_eq!(mmap(READ | WRITE, SHARED), Some(ascent::SHARES));
+        let of_children = mmap(READ | WRITE, SHARED | ANONYMOUS);
+        assert_eq!(of_children, Some(ascent::SHARES), "no copy has its own");
         assert_eq!(needs_serial(NR_SHMAT, &[0; 6]), Some(ascent::SHARES));
     }
 }
