@@ -118,7 +118,9 @@ fn make_room<T: Thread>(t: T, words: u64) {
         r = t.anew().ring();
         let sleepers = sleepers(t);
         let mask = readers(t) | sleepers;
-        let (low, awake) = (r.lowest_tail(mask), r.lowest_tail(mask & !sleepers));
+        // (Once: whoever has read on between two looks would be waited for again.)
+        let awake = r.lowest_tail(mask & !sleepers);
+        let low = awake.min(r.lowest_tail(sleepers));
         if !are_all(t, mask) {
             continue;
         }
