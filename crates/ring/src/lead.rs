@@ -132,7 +132,7 @@ fn make_room<T: Thread>(t: T, words: u64) {
         t.set_limit((low + r.words()).min(awake.saturating_add(ahead)));
         if t.pos() + words <= t.limit() {
             if sleepers != 0 {
-                ask_for_younger(t, r.lowest_tail(sleepers));
+                ask_for_younger(t, r.lowest_tail(sleepers), words);
             }
             break;
         }
@@ -154,13 +154,14 @@ fn make_room<T: Thread>(t: T, words: u64) {
 
 /// Have the sleeping readers, the slowest of which stands at `tail`, replaced by younger ones once half of
 /// the ring holds what they have not read.
-fn ask_for_younger<T: Thread>(t: T, tail: u64) {
+fn ask_for_younger<T: Thread>(t: T, tail: u64, words: u64) {
     if tail == u64::MAX || t.group().crowded().load(Ordering::Relaxed) != 0 {
         return;
     }
     let half = tail + t.ring().words() / 2;
     if t.pos() < half {
-        t.set_limit(t.limit().min(half));
+        // (Not in the midst of what there is room for: it is seen whole.)
+        t.set_limit(t.limit().min(half.max(t.pos() + words)));
     } else if t.group().crowded().swap(1, Ordering::SeqCst) == 0 {
         t.outdated(outdated::SOON);
     }
