@@ -193,6 +193,11 @@ pub fn begin_anew() {
         s.clock.store(0, Ordering::Relaxed);
         s.leaves(0, 0);
     }
+    // Those that slept in the parent are not here.
+    private().sleepers.store(0, Ordering::Relaxed);
+    for p in &PLACES {
+        p.sleepers.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Follower: wait until `clock` shows `tick`, as the record just read, of its first word alone, says.
@@ -244,12 +249,7 @@ fn await_slowly(
             if is_cut(b, start) {
                 break false;
             }
-            private().sleepers.fetch_add(1, Ordering::SeqCst);
-            barrier();
-            if clock.load(Ordering::SeqCst) == now {
-                sleep_at_most(clock as *const AtomicU32 as u64, now, LOOK_NS);
-            }
-            private().sleepers.fetch_sub(1, Ordering::SeqCst);
+            sleep_until(clock, tick, now);
         }
     };
     announce_end();
@@ -262,11 +262,66 @@ fn await_slowly(
 /// How often whoever waits for a turn looks whether it still comes.
 const LOOK_NS: u64 = 10_000_000;
 
-/// Follower: set `clock` and wake whoever waits for it.
+/// Where threads sleep that wait for a tick: a place for each of many ticks of each clock, so that a tick wakes
+/// the thread that it is the turn of, and not all that wait for later ones.
+static PLACES: [Place; PLACE_COUNT] = [const {
+    Place {
+        events: AtomicU32::new(0),
+        sleepers: AtomicU32::new(0),
+    }
+}; PLACE_COUNT];
+const PLACE_COUNT: usize = 256;
+
+struct Place {
+    /// Changes with each tick that somebody may wait for here.
+    events: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+fn place_of(clock: &AtomicU32, tick: u32) -> &'static Place {
+    let name = (clock as *const AtomicU32 as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    &PLACES[(name as u32).wrapping_add(tick) as usize % PLACE_COUNT]
+}
+
+/// Follower: sleep until `clock`, which has just shown `now`, comes to `tick`, or for [`LOOK_NS`].
+fn sleep_until(clock: &AtomicU32, tick: u32, now: u32) {
+    let place = place_of(clock, tick);
+    place.sleepers.fetch_add(1, Ordering::SeqCst);
+    private().sleepers.fetch_add(1, Ordering::SeqCst);
+    barrier();
+    let seen = place.events.load(Ordering::SeqCst);
+    let shows = clock.load(Ordering::SeqCst);
+    if shows == now || !is_past(shows, tick) {
+        sleep_at_most(&raw const place.events as u64, seen, LOOK_NS);
+    }
+    private().sleepers.fetch_sub(1, Ordering::SeqCst);
+    place.sleepers.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Follower: set `clock` and wake whoever waits for that tick.
 #[inline(always)]
 pub fn advance(clock: &AtomicU32, value: u32) {
     clock.store(value, Ordering::Release);
-    wake(clock);
+    tell(clock, value);
+}
+
+/// Follower: `clock` shows `value`: wake whoever waits for that tick.
+#[inline(always)]
+pub fn tell(clock: &AtomicU32, value: u32) {
+    compiler_fence(Ordering::SeqCst);
+    if private().sleepers.load(Ordering::Relaxed) != 0 {
+        tell_sleepers(clock, value);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn tell_sleepers(clock: &AtomicU32, value: u32) {
+    let place = place_of(clock, value);
+    if place.sleepers.load(Ordering::SeqCst) != 0 {
+        place.events.fetch_add(1, Ordering::SeqCst);
+        wake_at(&raw const place.events as u64, false);
+    }
 }
 
 const NR_MEMBARRIER: u64 = 324;

@@ -88,18 +88,28 @@ impl Patience {
     pub fn spend(&mut self) -> bool {
         if self.spins > 0 {
             self.spins -= 1;
-            for _ in 0..4 {
-                spin_loop();
-            }
+            rest(4);
             false
         } else if self.yields > 0 {
             self.yields -= 1;
-            real(NR_SCHED_YIELD, [0; 6]);
+            give_way();
             false
         } else {
             true
         }
     }
+}
+
+/// Let so many pauses of the processor go by.
+pub fn rest(pauses: u32) {
+    for _ in 0..pauses {
+        spin_loop();
+    }
+}
+
+/// Let another thread run on this core, if one is ready to.
+pub fn give_way() {
+    real(NR_SCHED_YIELD, [0; 6]);
 }
 
 #[inline(always)]

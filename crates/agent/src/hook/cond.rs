@@ -5,7 +5,7 @@
 use super::carried;
 use super::mutex::mutex_clock;
 use super::ordered::{expect, hash16, intend_hook, is_copied_inside, log_tick, suspended, word_at};
-use crate::clock::{advance, await_tick};
+use crate::clock::{advance, await_tick, tell};
 use crate::log::get;
 use crate::state::{block, leads};
 use core::sync::atomic::Ordering;
@@ -35,7 +35,9 @@ fn cond(hook: u16, c: u64, m: u64, a: [u64; 2]) -> i32 {
         if of_process {
             carried::begin(b, c);
         }
+        let now = clock.0.load(Ordering::Relaxed);
         suspended(b, id::MUTEX_UNLOCK, m, 0, 0, 0);
+        tell(clock.0, now);
         while let Some(w) = expect(b, m, hook) {
             let r = get(b) as u32 as i32;
             let t = low_of(w);

@@ -2,9 +2,9 @@
 //! clock; a robust or priority-inheriting one holds thread ids, which the kernel would compare.
 
 use super::ordered::{Clock, acquire, expect, hash16, hashed, log_tick, suspended, word_at};
-use crate::clock::{advance, await_tick};
+use crate::clock::{advance, await_tick, tell};
 use crate::state::{block, leads, private};
-use crate::wait::{Patience, announce, announce_end};
+use crate::wait::{Patience, announce, announce_end, give_way, rest};
 use core::sync::atomic::Ordering;
 use geryon_abi::hooks as id;
 use geryon_abi::layout::wait;
@@ -76,6 +76,35 @@ fn take_plain(m: u64) -> bool {
     true
 }
 
+/// Leader: a contended lock of an ordinary mutex, before sleeping for it. Who has it may give it back within a moment. And one
+/// that others take over and over is left to them for longer: that it goes from one thread to another one costs
+/// each follower a wake-up and a switch, which takes as long as a hundred locks.
+#[cold]
+#[inline(never)]
+fn take_patiently(m: u64) -> bool {
+    const ROUNDS: u32 = 4;
+    /// So often has a mutex been taken within the first round if others take it over and over.
+    const HOT: u32 = 8;
+    if word_at(m + 16).load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    let clock = word_at(m + 24);
+    let began = clock.load(Ordering::Relaxed);
+    let mut is_hot = false;
+    for round in 0..ROUNDS {
+        if is_hot {
+            give_way();
+        } else {
+            rest(20 << round);
+            is_hot = round == 0 && clock.load(Ordering::Relaxed).wrapping_sub(began) >= HOT;
+        }
+        if !is_hot && take_plain(m) {
+            return true;
+        }
+    }
+    is_hot && take_plain(m)
+}
+
 #[inline(always)]
 fn own_tid(offset: u64) -> u32 {
     let tid: u32;
@@ -100,7 +129,8 @@ pub(super) extern "C" fn mutex_lock(m: u64) -> i32 {
                 continue;
             }
             if take_plain(m) {
-                advance(clock, t.wrapping_add(1));
+                // Whoever comes next can only wait for the mutex: it is woken when this thread unlocks it.
+                clock.store(t.wrapping_add(1), Ordering::Release);
                 return 0;
             }
             b.midway.store(1, Ordering::Release);
@@ -110,7 +140,7 @@ pub(super) extern "C" fn mutex_lock(m: u64) -> i32 {
             return 0;
         }
     }
-    if leads() && take_plain(m) {
+    if leads() && (take_plain(m) || take_patiently(m)) {
         let record = |t| word(kind::LOCK, id::MUTEX_LOCK as u8, hash16(m), t);
         log_tick(b, (word_at(m + 24), None), record, None);
         return 0;
@@ -152,8 +182,14 @@ pub(super) extern "C" fn mutex_unlock(m: u64) -> i32 {
             users.load(Ordering::Relaxed).wrapping_sub(1),
             Ordering::Relaxed,
         );
+        // (Before: who gets it may be the last one to use it, and its memory is gone.)
+        let clock = word_at(m + 24);
+        let now = clock.load(Ordering::Relaxed);
         if word_at(m).swap(0, Ordering::Release) > 1 {
             wake_one(m);
+        }
+        if !leads() {
+            tell(clock, now);
         }
         return 0;
     }

@@ -180,6 +180,8 @@ pub(super) fn follow(b: Here, hook: u16, sure: u16, object: u64, clock: &AtomicU
         }
         if sure == id::MUTEX_LOCK {
             prepare_owned(object, detail_of(w) & OWNER_DIED != 0);
+        } else if sure == id::SPIN_LOCK {
+            super::spin::prepare(object);
         }
         b.midway.store(1, Ordering::Release);
         let r = suspended(b, sure, object, 0, 0, 0);

@@ -1,8 +1,37 @@
 //! Spin locks: ordered like mutexes, by a hashed clock, and never spun on in serial order.
 
-use super::ordered::{acquire, hashed, original};
-use crate::state::block;
+use super::ordered::{acquire, hashed, original, word_at};
+use crate::state::{block, leads};
+use crate::wait::{Patience, announce, announce_end};
+use core::sync::atomic::Ordering;
 use geryon_abi::hooks as id;
+use geryon_abi::layout::wait;
+
+fn is_free(l: u64) -> bool {
+    word_at(l).load(Ordering::Relaxed) as i32 > 0
+}
+
+/// Wait until the lock is free. The original only spins: with more threads than cores it keeps the core from who is to
+/// give the lock back.
+#[cold]
+#[inline(never)]
+fn await_free(l: u64) {
+    let mut patience = Patience::new();
+    while !is_free(l) {
+        if patience.spend() {
+            patience = Patience::new();
+        }
+    }
+}
+
+/// Follower: the same, behind the leader's tick: who has had the one before may still hold it.
+pub(super) fn prepare(l: u64) {
+    if !is_free(l) {
+        announce(wait::WORD, l, 1);
+        await_free(l);
+        announce_end();
+    }
+}
 
 pub(super) extern "C" fn spin_lock(l: u64) -> i32 {
     let b = block();
@@ -15,6 +44,9 @@ pub(super) extern "C" fn spin_lock(l: u64) -> i32 {
             crate::serial::yield_turn(b);
         }
         return 0;
+    }
+    if leads() && !is_free(l) {
+        await_free(l);
     }
     acquire(id::SPIN_LOCK, id::SPIN_LOCK, l, hashed(l), [0; 3])
 }
