@@ -13,8 +13,8 @@ pub const BEGIN_WORDS: u64 = 8;
 pub const FAILED: u8 = 1;
 /// Detail of a load's record: what was found is what the last atomic instruction on that word has left there.
 pub const CLOCKED: u8 = 1;
-/// Detail of a load's record, too: it is the same load as the record before it. How often that had been made again since
-/// follows as the last word.
+/// Detail of a load's record, too: how often such loads had found the same again since the record before follows as the
+/// last word.
 pub const POLLED: u8 = 2;
 
 /// Kinds of records.

@@ -31,6 +31,9 @@ pub struct RingControl {
     /// How many marks the leader's thread has ever made. The last [`MARKS`] lie behind the ring's words, each at its number
     /// modulo that.
     pub marked: AtomicU64,
+    /// How often the leader's thread has found the same again at loads that decide about order, and where: see
+    /// [`super::Poll`].
+    pub again: AtomicU64,
 }
 
 /// So many marks of a ring are kept.

@@ -7,7 +7,8 @@
 //!   gone on from there. If an atomic instruction did that, its tick tells. If a plain store did, all other threads have
 //!   come further than their leaders' were when they had stored it (`passed.rs`).
 //!
-//! A loop that polls logs what it finds when that changes, and how often it has found the same. Source: seed 2,
+//! A load that finds what it has found before, with no other record in between than those of such loads, is counted and
+//! not logged. Followers see how far the count is, and the next such record has it. Source: seed 2,
 //! sections 3 and 4.
 
 use super::compute::apply_load;
@@ -29,8 +30,10 @@ use crate::thread;
 use crate::timer;
 use crate::wait::{Patience, announce, announce_end, intend_on};
 use core::sync::atomic::{AtomicU64, Ordering, fence};
-use geryon_abi::layout::{Poll, wait, why};
+use geryon_abi::layout::{wait, why};
 use geryon_abi::record::{CLOCKED, POLLED, detail_of, kind, kind_of, low_of, short_of, word};
+use geryon_ring::memory::Log;
+use geryon_ring::world::Thread;
 
 /// So many nanoseconds a thread waits for a value which another one could still store that does nothing by which one could
 /// tell: it computes; or it spins on a word that is not known to decide, waits in fact for this thread, and the value
@@ -90,28 +93,41 @@ fn observe(slot: &Slot, at: u64, size: u8) -> Option<(u64, u32, bool)> {
 
 fn lead(d: &Descriptor, at: u64, interruptible: bool) -> Made {
     let mut b = block();
-    let again = b.poll.is_again(b.pos, d.site, at);
+    let start = b.pos;
+    let again = b.poll.again(start, d.site, at);
+    if let Some(which) = again.filter(|_| found_again(b)) {
+        // A lost leader had, and others may have gone on with that.
+        b.poll.found_again(which);
+        return Made::Found(b.poll.value(which));
+    }
     // Who polls comes to no call. Its followers know the place by the record before.
     let signal = interruptible && raise::pending(b) && b.given.load(Ordering::Acquire) == 0;
-    if signal && again && b.poll.count == 0 {
+    if signal && again.is_some() && b.poll.count == 0 {
         return Made::Interrupted;
     }
     let Some((value, now, left)) = observe(of_address(at), at, d.size) else {
         return Made::Faults;
     };
-    if again && b.poll.value == value && !signal {
-        b.poll.count += 1;
+    let ring = b.ring();
+    let control = ring.control();
+    let awaited = || control.follower_sleeps.load(Ordering::Relaxed) != 0;
+    if let Some(which) = again.filter(|_| !signal)
+        && b.poll.is_known(which, value, now, awaited())
+    {
+        b.poll.found_again(which);
+        control.again.store(b.poll.told(), Ordering::Release);
         return Made::Found(value);
     }
     let clocked = if left { CLOCKED } else { 0 };
-    let polled = if again { POLLED } else { 0 };
+    let counted = b.poll.goes_on(start) && (again.is_some() || b.poll.count > 0);
+    let polled = if counted { POLLED } else { 0 };
     let w = word(kind::LOAD, clocked | polled, site(d), now);
     put(b, w);
     put(b, value);
     if !left {
         put(b, marks::number());
     }
-    if again {
+    if counted {
         put(b, b.poll.count);
     }
     remember(b, w);
@@ -119,8 +135,15 @@ fn lead(d: &Descriptor, at: u64, interruptible: bool) -> Made {
         true => publish(b),
         false => publish_load(b),
     }
-    b.poll = Poll::new(b.pos, d.site, at, value);
+    let end = b.pos;
+    b.poll.logged((start, end), (d.site, at), value, now);
     Made::Found(value)
+}
+
+/// Has the leader found the same more often at this thread's place than this one?
+fn found_again(b: Here) -> bool {
+    b.poll
+        .is_behind(b.ring().control().again.load(Ordering::Acquire))
 }
 
 /// What came of it.
@@ -149,7 +172,12 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
     if b.pos >= b.limit {
         intend_on(b, ours, at);
     }
-    let again = b.poll.is_again(b.pos, d.site, at);
+    let start = b.pos;
+    let again = b.poll.again(start, d.site, at);
+    if let Some(which) = again.filter(|_| comes_again(b)) {
+        b.poll.found_again(which);
+        return Some(Made::Found(b.poll.value(which)));
+    }
     if !has_next(b) && faults(b, d, at) {
         return Some(Made::Faults);
     }
@@ -157,23 +185,25 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
         return Some(Made::Leads);
     };
     let is_signal = kind_of(w) == kind::SIGNAL;
-    if is_signal && again && b.poll.count == 0 && detail_of(w) == raise::POLLS {
+    if is_signal && again.is_some() && b.poll.count == 0 && detail_of(w) == raise::POLLS {
         return Some(Made::Interrupted);
     }
-    if is_signal && !again {
+    if is_signal && again.is_none() {
         take(b, 1);
         raise::follow_signal_here(b, w);
         return None;
     }
-    let is_ours = kind_of(w) == kind::LOAD && short_of(w) == site(d);
+    let is_load = kind_of(w) == kind::LOAD;
+    let is_ours = is_load && short_of(w) == site(d);
     let clocked = detail_of(w) & CLOCKED != 0;
     let words = if clocked { 2 } else { 3 };
-    let polled = is_ours && detail_of(w) & POLLED != 0;
-    if again && (!polled || b.poll.count < view(b, words)) {
-        // The leader has polled, too, and either has gone on by itself (it may come to this instruction again with another
-        // address) or has not yet found something else.
-        b.poll.count += 1;
-        return Some(Made::Found(b.poll.value));
+    let polled = is_load && detail_of(w) & POLLED != 0;
+    if let Some(which) = again
+        && (!polled || b.poll.count < view(b, words))
+    {
+        // The leader has found the same, too, and has gone on from there, or has not yet found something else.
+        b.poll.found_again(which);
+        return Some(Made::Found(b.poll.value(which)));
     }
     if !is_ours {
         // The leader's may have faulted: that is no record.
@@ -204,8 +234,23 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
     take(b, words + u64::from(polled));
     remember(b, w);
     verified(b);
-    b.poll = Poll::new(b.pos, d.site, at, value);
+    let end = b.pos;
+    b.poll.logged((start, end), (d.site, at), value, low_of(w));
     Some(Made::Found(value))
+}
+
+/// Does the leader find the same again here, before there is another record? (It may be that it does not come to it for long.)
+fn comes_again(b: Here) -> bool {
+    let mut patience = Patience::new();
+    loop {
+        // (First: where there is a record that tells what was counted before it.)
+        if found_again(b) {
+            return true;
+        }
+        if has_next(b) || leads() || patience.spend() {
+            return false;
+        }
+    }
 }
 
 /// Is nothing there, and has the leader's thread, which finds nothing either, logged nothing for a while? (It may have
