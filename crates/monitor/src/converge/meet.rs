@@ -173,6 +173,7 @@ impl Monitor {
                     self.relieve(m)?;
                     return Ok(self.has_met(m));
                 }
+                m.misses += 1;
                 left = left.saturating_sub(1);
                 if left == 0 || span.is_over(processor_time(thread.0)) {
                     return self.has_missed(m);
