@@ -208,7 +208,7 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
         })
         .collect();
     const TUNABLES: &[u8] = b"GLIBC_TUNABLES\0";
-    let reads_tunables = bytes.windows(TUNABLES.len()).any(|w| w == TUNABLES);
+    let reads_tunables = memchr::memmem::find(&bytes, TUNABLES).is_some();
     Some(Planned {
         errno_location: address("__errno_location"),
         plan,

@@ -7,13 +7,12 @@ use crate::classify::{Atomic, Rmw, atomic, number, operation};
 use crate::coverage::Piece;
 use crate::descriptor::{Op, Source};
 use crate::elf::Image;
+use crate::info::Info;
 use crate::loads::is_atomic;
 use crate::look::any_store;
 use crate::place::Place;
 use crate::{Options, SiteKind, look};
-use iced_x86::{
-    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
-};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 /// Which pieces hold such sites.
 pub fn pieces(pieces: &[Piece], opts: &Options) -> Vec<usize> {
@@ -27,13 +26,12 @@ pub fn pieces(pieces: &[Piece], opts: &Options) -> Vec<usize> {
 
 /// Which of a function's instructions are such sites, and what each is: those that are asked for, and all others that work on the
 /// same places. (A detector sees what has raced: what a thread loads right behind its own store seldom has.)
-pub fn sites(lines: &[Instruction], asked: &[u64]) -> Vec<(usize, SiteKind)> {
+pub fn sites(lines: &[Instruction], asked: &[u64], info: &mut Info) -> Vec<(usize, SiteKind)> {
     let is_asked = |i: &Instruction| asked.contains(&i.ip());
     if !lines.iter().any(is_asked) {
         return Vec::new();
     }
-    let mut info = InstructionInfoFactory::new();
-    let mut names = |at: usize| Place::names(&lines[..=at], &mut info);
+    let mut names = |at: usize| Place::names(&lines[..=at], info);
     let of_asked = (0..lines.len()).filter(|at| is_asked(&lines[*at]));
     let places: Vec<Place> = of_asked.flat_map(&mut names).collect();
     let all = (0..lines.len()).filter_map(|at| Some((at, orderable(&lines[at])?)));

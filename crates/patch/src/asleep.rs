@@ -2,10 +2,11 @@
 //! has to be woken. (jemalloc's background threads say so that they sleep for as long as nobody wakes them; who frees asks.)
 
 use crate::flag;
+use crate::info::Info;
 use crate::look;
 use crate::naps::Calls;
 use crate::place::Place;
-use iced_x86::{Instruction, InstructionInfoFactory, Register};
+use iced_x86::{Instruction, Register};
 
 /// So many instructions before the wait the byte is set.
 const NEAR: usize = 16;
@@ -41,14 +42,13 @@ impl Asleep {
     }
 
     /// Its next instruction.
-    pub fn see(&mut self, i: &Instruction) {
+    pub fn see(&mut self, i: &Instruction, info: &mut Info) {
         if self.waits.is_called(i) {
-            let mut info = InstructionInfoFactory::new();
             for at in self.last.len().saturating_sub(NEAR)..self.last.len() {
                 // (An object has several names where it begins with a lock, say.)
                 let i = &self.last[at];
                 let names = match flag::sets(i) && byte(i).is_some() {
-                    true => Place::names(&self.last[..=at], &mut info),
+                    true => Place::names(&self.last[..=at], info),
                     false => Vec::new(),
                 };
                 let known = names.iter().filter_map(Place::behind);
@@ -79,7 +79,7 @@ impl Asleep {
     }
 
     /// Which of a function's instructions ask for one.
-    pub fn asked(&self, lines: &[Instruction], info: &mut InstructionInfoFactory) -> Vec<usize> {
+    pub fn asked(&self, lines: &[Instruction], info: &mut Info) -> Vec<usize> {
         let is_one = |at: &usize| {
             let i = &lines[*at];
             self.is_one(i) && look::load(i).is_some() && look::is_compared(&lines[*at..], info)
@@ -122,7 +122,8 @@ mod tests {
 
     fn known(code: &[u8]) -> Asleep {
         let mut asleep = Asleep::new(Calls::at(vec![0x2000]));
-        decoded(code).iter().for_each(|i| asleep.see(i));
+        let mut info = Info::new();
+        decoded(code).iter().for_each(|i| asleep.see(i, &mut info));
         asleep.finish();
         asleep
     }
@@ -132,7 +133,7 @@ mod tests {
         let asleep = known(&before_wait(&[]));
         // movzx ecx, byte [r8+0xac]; test cl, cl; je +0
         let asks = [0x41, 0x0f, 0xb6, 0x88, 0xac, 0, 0, 0, 0x84, 0xc9, 0x74, 0];
-        let asked = |code: &[u8]| asleep.asked(&decoded(code), &mut InstructionInfoFactory::new());
+        let asked = |code: &[u8]| asleep.asked(&decoded(code), &mut Info::new());
         assert_eq!(asked(&asks), [0]);
         let mut other = asks;
         other[4] = 0xad;
@@ -151,9 +152,10 @@ mod tests {
     fn what_another_function_sets_is_none() {
         let mut asleep = Asleep::new(Calls::at(vec![0x2000]));
         let lines = decoded(&before_wait(&[]));
-        asleep.see(&lines[0]);
+        let mut info = Info::new();
+        asleep.see(&lines[0], &mut info);
         asleep.begin();
-        lines[1..].iter().for_each(|i| asleep.see(i));
+        lines[1..].iter().for_each(|i| asleep.see(i, &mut info));
         asleep.finish();
         assert!(!asleep.has(0xac));
     }

@@ -2,15 +2,16 @@
 //! another: what one thread tells the next one that comes to the object. (oneTBB's templates tell so that a task was stolen.)
 //! And what else it asks that object for, before it sets the byte (whether others still have a part of the task).
 
+use crate::info::Info;
 use crate::look;
-use crate::place::{Place, writes};
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use crate::place::Place;
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// So many instructions before one are looked at for what makes its base.
 const NEAR: usize = 8;
 
 /// Which of a function's instructions ask for such a byte.
-pub fn asked(lines: &[Instruction], info: &mut InstructionInfoFactory) -> Vec<usize> {
+pub fn asked(lines: &[Instruction], info: &mut Info) -> Vec<usize> {
     let sets: Vec<usize> = (0..lines.len())
         .filter(|at| sets(&lines[*at]) && is_reached(&lines[..=*at], info))
         .collect();
@@ -55,24 +56,21 @@ pub fn sets(i: &Instruction) -> bool {
 }
 
 /// Has the last one's base just been loaded?
-fn is_reached(lines: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
+fn is_reached(lines: &[Instruction], info: &mut Info) -> bool {
     made(lines, info).is_some()
 }
 
 /// From where its base has just been loaded, if that is somewhere else than on the stack.
-fn way(lines: &[Instruction], info: &mut InstructionInfoFactory) -> Option<Place> {
+fn way(lines: &[Instruction], info: &mut Info) -> Option<Place> {
     made(lines, info).and_then(Place::of)
 }
 
 /// What has just loaded the last one's base.
-fn made<'a>(
-    lines: &'a [Instruction],
-    info: &mut InstructionInfoFactory,
-) -> Option<&'a Instruction> {
+fn made<'a>(lines: &'a [Instruction], info: &mut Info) -> Option<&'a Instruction> {
     let (last, before) = lines.split_last()?;
     let base = last.memory_base();
     let mut recent = before.iter().rev().take(NEAR);
-    let made = recent.find(|i| base.is_gpr() && writes(i, base, info))?;
+    let made = recent.find(|i| base.is_gpr() && info.writes(i, base))?;
     (made.mnemonic() == Mnemonic::Mov && made.op1_kind() == OpKind::Memory).then_some(made)
 }
 
@@ -91,7 +89,7 @@ mod tests {
         let found = |code: &[u8]| {
             let decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
             let lines: Vec<Instruction> = decoder.into_iter().collect();
-            asked(&lines, &mut InstructionInfoFactory::new())
+            asked(&lines, &mut Info::new())
         };
         assert_eq!(found(&code), [3]);
         // Another byte is asked for.
@@ -117,7 +115,7 @@ mod tests {
         let found = |code: Vec<u8>| {
             let decoder = Decoder::with_ip(64, &code, 0x1000, DecoderOptions::NONE);
             let lines: Vec<Instruction> = decoder.into_iter().collect();
-            asked(&lines, &mut InstructionInfoFactory::new())
+            asked(&lines, &mut Info::new())
         };
         assert_eq!(found([&asks[..], &sets, &flag].concat()), [1, 7]);
         assert_eq!(found([&asks[..], &sets].concat()), []);

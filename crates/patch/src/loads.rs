@@ -22,13 +22,13 @@
 use crate::asleep::Asleep;
 use crate::classify::{Atomic, Rmw, atomic, is_call, site};
 use crate::constant::is_compare;
+use crate::info::Info;
+use crate::loops::Loop;
 use crate::naps::Naps;
-use crate::place::{Place, fixed_word, writes};
+use crate::place::{Place, fixed_word};
 use crate::twice::asks_twice;
 use crate::{SiteKind, flag, look, once, polled, spin};
-use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
-};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::VecDeque;
 
 /// So many instructions before a compare-and-exchange are looked at for the load that makes what it expects.
@@ -55,24 +55,31 @@ fn store(i: &Instruction) -> Option<Rmw> {
 
 /// Which of a function's instructions store what the loads that were found there, or its atomic instructions, or those of
 /// the file, look at. With them in order the loads need not guess who stored what they find.
-pub fn stores(lines: &[Instruction], found: &[usize], words: &Words) -> Vec<usize> {
+pub fn stores(
+    lines: &[Instruction],
+    found: &[usize],
+    words: &Words,
+    info: &mut Info,
+) -> Vec<usize> {
     if words.in_c_library {
         return Vec::new();
     }
-    let mut info = InstructionInfoFactory::new();
     let mut places: Vec<Place> = (0..lines.len())
         .filter(|at| is_atomic(&lines[*at]) || found.binary_search(at).is_ok())
-        .flat_map(|at| Place::names(&lines[..=at], &mut info))
+        .flat_map(|at| Place::names(&lines[..=at], info))
         .collect();
     places.sort_unstable();
     let is_one = |at: &usize| {
         let i = &lines[*at];
         let is_word = |w: u64| words.atomic.binary_search(&w).is_ok();
-        let mut names = Place::names(&lines[..=*at], &mut info).into_iter();
+        let mut is_named = || {
+            let mut names = Place::names(&lines[..=*at], info).into_iter();
+            names.any(|n| places.binary_search(&n).is_ok())
+        };
         store(i).is_some()
             && (fixed_word(i).is_some_and(is_word)
                 || words.asleep.is_one(i)
-                || names.any(|n| places.binary_search(&n).is_ok()))
+                || !places.is_empty() && is_named())
     };
     (0..lines.len()).filter(is_one).collect()
 }
@@ -126,11 +133,15 @@ impl Words {
 }
 
 /// Which of a function's instructions, all of them in order, are such loads.
-pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
-    let mut info = InstructionInfoFactory::new();
+pub fn ordered(
+    lines: &[Instruction],
+    loops: &[Loop],
+    words: &Words,
+    info: &mut Info,
+) -> Vec<usize> {
     let mut places: Vec<Place> = (0..lines.len())
         .filter(|at| is_atomic(&lines[*at]))
-        .flat_map(|at| Place::names(&lines[..=at], &mut info))
+        .flat_map(|at| Place::names(&lines[..=at], info))
         .collect();
     places.sort_unstable();
     let frame = lines.iter().any(|i| {
@@ -139,12 +150,12 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
             && i.op1_register() == Register::RSP
     });
     let meets_others = lines.iter().any(|i| is_atomic(i) || spin::is_sign(i))
-        || !words.in_c_library && (asks_for_futex(lines) || asks_twice(lines, &mut info));
+        || !words.in_c_library && (asks_for_futex(lines) || asks_twice(lines, info));
     let arguments: Vec<Place> = lines.iter().filter_map(Place::given).collect();
     let mut decides = |at: usize| {
         let names = match places.is_empty() {
             true => Place::of(&lines[at]).into_iter().collect(),
-            false => Place::names(&lines[..=at], &mut info),
+            false => Place::names(&lines[..=at], info),
         };
         if names.iter().any(|n| places.binary_search(n).is_ok()) {
             return true;
@@ -157,8 +168,8 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
             return meets_others && word.is_some() && asks_for_zero(&lines[at..]);
         }
         let own = frame && lines[at].memory_base().full_register() == Register::RBP;
-        word.is_some_and(|w| words.is_given(w)) && look::is_compared(&lines[at..], &mut info)
-            || meets_others && !own && reaches_compare(lines, at, &mut info)
+        word.is_some_and(|w| words.is_given(w)) && look::is_compared(&lines[at..], info)
+            || meets_others && !own && reaches_compare(lines, at, info)
             || meets_others
                 && lines[at].memory_size().size() == 4
                 && names.iter().any(|n| arguments.contains(n))
@@ -166,23 +177,23 @@ pub fn ordered(lines: &[Instruction], words: &Words) -> Vec<usize> {
     let mut out: Vec<usize> = (0..lines.len())
         .filter(|at| look::load(&lines[*at]).is_some() && decides(*at))
         .collect();
-    let polled = polled::polled(lines, &words.naps);
+    let polled = polled::polled(lines, loops, &words.naps, info);
     out.extend(
         polled
             .into_iter()
-            .filter(|at| reaches_compare(lines, *at, &mut info)),
+            .filter(|at| reaches_compare(lines, *at, info)),
     );
     if meets_others && !words.in_c_library {
-        out.extend(polled::polled_on_stack(lines));
+        out.extend(polled::polled_on_stack(lines, loops, info));
         out.extend(beside_atomics_on_stack(lines));
     }
     if !words.in_c_library {
-        out.extend(flag::asked(lines, &mut info));
-        out.extend(words.asleep.asked(lines, &mut info));
-        out.extend(once::asked(lines, &mut info));
+        out.extend(flag::asked(lines, info));
+        out.extend(words.asleep.asked(lines, info));
+        out.extend(once::asked(lines, info));
     }
     let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
-    out.extend(compares.filter_map(|at| seed(&lines[..at])));
+    out.extend(compares.filter_map(|at| seed(&lines[..at], info)));
     out.sort_unstable();
     out.dedup();
     out
@@ -239,7 +250,7 @@ fn asks_for_zero(rest: &[Instruction]) -> bool {
 }
 
 /// Is the value that this instruction loads compared, itself or what is made of it, on any way that goes on from there?
-fn reaches_compare(lines: &[Instruction], at: usize, info: &mut InstructionInfoFactory) -> bool {
+fn reaches_compare(lines: &[Instruction], at: usize, info: &mut Info) -> bool {
     if is_compare(&lines[at]) || look::is_asked(&lines[at..]) {
         return true;
     }
@@ -254,23 +265,15 @@ fn reaches_compare(lines: &[Instruction], at: usize, info: &mut InstructionInfoF
             return false;
         }
         seen.push(at);
-        let used = info.info(i).used_registers();
         let is_from = |r: Register| r.is_gpr() && from.contains(&r.full_register());
-        let reads = used
-            .iter()
-            .any(|u| is_from(u.register()) && !matches!(u.access(), OpAccess::Write));
+        let reads = info.read(i).any(is_from);
         // (What lies where it points to is another value.)
         let points = is_from(i.memory_base()) || is_from(i.memory_index());
         let reads = reads && (!points || i.mnemonic() == Mnemonic::Lea);
         if reads && (is_compare(i) || look::is_asked(&lines[at..])) {
             return true;
         }
-        let made = used
-            .iter()
-            .filter(|u| {
-                u.register().is_gpr() && !matches!(u.access(), OpAccess::Read | OpAccess::CondRead)
-            })
-            .map(|u| u.register().full_register());
+        let made = info.written(i);
         match reads {
             true => from.extend(made),
             false => {
@@ -300,12 +303,11 @@ fn reaches_compare(lines: &[Instruction], at: usize, info: &mut InstructionInfoF
 }
 
 /// The load that makes what a compare-and-exchange behind these instructions expects, if it is seen.
-fn seed(before: &[Instruction]) -> Option<usize> {
-    let mut info = InstructionInfoFactory::new();
+fn seed(before: &[Instruction], info: &mut Info) -> Option<usize> {
     let mut sought = Register::RAX;
     for at in (before.len().saturating_sub(FAR)..before.len()).rev() {
         let i = &before[at];
-        let written = writes(i, sought, &mut info);
+        let written = info.writes(i, sought);
         if is_call(i) || i.flow_control() == FlowControl::Return {
             return None;
         }
@@ -330,7 +332,8 @@ mod tests {
 
     fn found(code: &[u8], words: &Words) -> Vec<usize> {
         let decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
-        ordered(&decoder.into_iter().collect::<Vec<_>>(), words)
+        let lines: Vec<Instruction> = decoder.into_iter().collect();
+        ordered(&lines, &Loop::all(&lines), words, &mut Info::new())
     }
 
     fn atomic(word: u64) -> Words {
@@ -407,9 +410,11 @@ mod tests {
         ];
         let decoder = Decoder::with_ip(64, &code, 0x1000, DecoderOptions::NONE);
         let lines: Vec<Instruction> = decoder.into_iter().collect();
-        let found = ordered(&lines, &Words::default());
+        let (words, info) = (Words::default(), &mut Info::new());
+        let found = ordered(&lines, &Loop::all(&lines), &words, info);
         assert_eq!(found, [0]);
-        assert_eq!(stores(&lines, &found, &Words::default()), [2]);
+        let stores = stores(&lines, &found, &words, info);
+        assert_eq!(stores, [2]);
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use crate::classify::{Rmw, is_call, number};
 use crate::descriptor::{Op, Source};
-use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
-};
+use crate::info::Info;
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// So many instructions behind a load, or a call, its value is compared.
 pub const NEAR: usize = 3;
@@ -107,37 +106,24 @@ pub fn is_asked(rest: &[Instruction]) -> bool {
 }
 
 /// Does it store something? (Not what a call stores.)
-pub fn stores(i: &Instruction, info: &mut InstructionInfoFactory) -> bool {
+pub fn stores(i: &Instruction, info: &mut Info) -> bool {
     // What a call stores nobody sees here; a push is for one.
     if is_call(i) {
         return false;
     }
-    let used = info.info(i);
-    used.used_memory().iter().any(|m| {
-        !matches!(
-            m.access(),
-            OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
-        )
-    })
+    info.stores(i)
 }
 
 /// Is its value compared at once, or soon?
-pub fn is_compared(rest: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
+pub fn is_compared(rest: &[Instruction], info: &mut Info) -> bool {
     let first = &rest[0];
     if matches!(first.mnemonic(), Mnemonic::Cmp | Mnemonic::Test) {
         return true;
     }
     let to = first.op0_register().full_register();
     for l in rest.iter().skip(1).take(NEAR) {
-        if compares(l) {
-            let uses = info
-                .info(l)
-                .used_registers()
-                .iter()
-                .any(|u| u.register().full_register() == to);
-            if uses {
-                return true;
-            }
+        if compares(l) && info.uses(l, to) {
+            return true;
         }
         if clobbers(l, to, info) {
             return false;
@@ -147,7 +133,7 @@ pub fn is_compared(rest: &[Instruction], info: &mut InstructionInfoFactory) -> b
 }
 
 /// Does it write the register, or may the function that it calls?
-pub fn clobbers(i: &Instruction, register: Register, info: &mut InstructionInfoFactory) -> bool {
+pub fn clobbers(i: &Instruction, register: Register, info: &mut Info) -> bool {
     const KEPT: [Register; 6] = [
         Register::RBX,
         Register::RBP,
@@ -159,8 +145,5 @@ pub fn clobbers(i: &Instruction, register: Register, info: &mut InstructionInfoF
     if is_call(i) && !KEPT.contains(&register) {
         return true;
     }
-    info.info(i).used_registers().iter().any(|u| {
-        u.register().full_register() == register
-            && !matches!(u.access(), OpAccess::Read | OpAccess::CondRead)
-    })
+    info.writes(i, register)
 }

@@ -2,10 +2,9 @@
 //! same there.
 
 use crate::classify::is_call;
+use crate::info::Info;
 use crate::look::{NEAR, clobbers, compares, is_compared, load, stores};
-use iced_x86::{
-    Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
-};
+use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
 /// Most instructions of a loop that stores nothing.
@@ -30,8 +29,19 @@ pub struct Loop {
 }
 
 impl Loop {
+    /// All of a function, but for those that are too long, by where they end.
+    pub fn all(lines: &[Instruction]) -> Vec<Loop> {
+        let closed = |at| Loop::closed_at(lines, at);
+        (0..lines.len()).filter_map(closed).collect()
+    }
+
+    /// The branch that closes it.
+    pub fn end(&self) -> usize {
+        self.from + self.body.len() - 1
+    }
+
     /// The one that this instruction closes, if it does, and it is not too long.
-    pub fn closed_at(lines: &[Instruction], at: usize) -> Option<Loop> {
+    fn closed_at(lines: &[Instruction], at: usize) -> Option<Loop> {
         Loop::of_length(lines, at, LONG)
     }
 
@@ -80,12 +90,12 @@ impl Loop {
     }
 
     /// (What a call stores nobody sees here.)
-    pub fn stores_nothing(&self, info: &mut InstructionInfoFactory) -> bool {
+    pub fn stores_nothing(&self, info: &mut Info) -> bool {
         !self.body.iter().any(|i| stores(i, info))
     }
 
     /// Does it store nowhere but in the function's own frame?
-    pub fn stores_own(&self, info: &mut InstructionInfoFactory) -> bool {
+    pub fn stores_own(&self, info: &mut Info) -> bool {
         let own = |i: &Instruction| {
             i.mnemonic() == Mnemonic::Push
                 || matches!(i.memory_base(), Register::RSP | Register::RBP)
@@ -94,7 +104,7 @@ impl Loop {
     }
 
     /// Its loads whose address stays the same, and whose value is compared.
-    pub fn loads(&self, info: &mut InstructionInfoFactory) -> Vec<usize> {
+    pub fn loads(&self, info: &mut Info) -> Vec<usize> {
         let is_one = |k: &usize| {
             load(&self.body[*k]).is_some()
                 && is_fixed(*k, &self.body, info)
@@ -106,7 +116,7 @@ impl Loop {
 
     /// If it calls functions: with the same arguments in each turn, as far as it sets them, and it counts nothing
     /// that decides whether it goes on. (A loop that does something with each of many things is none that waits.)
-    pub fn asks_the_same(&self, info: &mut InstructionInfoFactory) -> bool {
+    pub fn asks_the_same(&self, info: &mut Info) -> bool {
         let body = &self.body;
         let mut calls = (0..body.len()).filter(|k| is_call(&body[*k])).peekable();
         if calls.peek().is_none() {
@@ -131,7 +141,7 @@ impl Loop {
     }
 
     /// Is what is loaded there compared with a register that the loop changes? (It counts, and the word is where it ends.)
-    pub fn counts_up_to(&self, at: usize, info: &mut InstructionInfoFactory) -> bool {
+    pub fn counts_up_to(&self, at: usize, info: &mut Info) -> bool {
         let first = &self.body[at];
         let own = match compares(first) {
             true => Register::None,
@@ -181,15 +191,14 @@ impl Loop {
     }
 
     /// Is what is loaded there compared, so that a branch that depends on it may lead out of the loop?
-    pub fn ends_by(&self, at: usize, info: &mut InstructionInfoFactory) -> bool {
+    pub fn ends_by(&self, at: usize, info: &mut Info) -> bool {
         let first = &self.body[at];
         let to = first.op0_register().full_register();
         let mut asks = |k: &usize| {
             let Some(i) = self.body.get(*k) else {
                 return false;
             };
-            let uses = |u: &iced_x86::UsedRegister| u.register().full_register() == to;
-            compares(i) && info.info(i).used_registers().iter().any(uses)
+            compares(i) && info.uses(i, to)
         };
         let compare = match compares(first) {
             true => Some(at),
@@ -223,7 +232,8 @@ pub fn closes(line: &Instruction) -> bool {
 
 /// Which instructions of a loop its start leads to, and lead to its end. None: there is no way round.
 fn comes_round(body: &[Instruction]) -> Option<Vec<bool>> {
-    let next = |i: &Instruction| {
+    let next = |k: usize| {
+        let i = &body[k];
         let there = |to: u64| body.binary_search_by_key(&to, Instruction::ip).ok();
         let (falls, jumps) = match i.flow_control() {
             FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => (true, false),
@@ -231,15 +241,16 @@ fn comes_round(body: &[Instruction]) -> Option<Vec<bool>> {
             FlowControl::UnconditionalBranch => (false, true),
             _ => (false, false),
         };
-        let falls = falls.then(|| i.next_ip()).and_then(there);
+        let falls = falls.then_some(k + 1).filter(|k| *k < body.len());
         let jumps = jumps.then(|| i.near_branch_target()).and_then(there);
-        falls.into_iter().chain(jumps)
+        [falls, jumps]
     };
+    let next: Vec<[Option<usize>; 2]> = (0..body.len()).map(next).collect();
     let mut reached = vec![false; body.len()];
     let mut open = vec![0];
     while let Some(k) = open.pop() {
         if !std::mem::replace(&mut reached[k], true) {
-            open.extend(next(&body[k]));
+            open.extend(next[k].into_iter().flatten());
         }
     }
     let last = body.len() - 1;
@@ -249,17 +260,22 @@ fn comes_round(body: &[Instruction]) -> Option<Vec<bool>> {
     let mut leads = vec![false; body.len()];
     leads[last] = true;
     loop {
-        let more = |k: &usize| !leads[*k] && reached[*k] && next(&body[*k]).any(|n| leads[n]);
-        let found: Vec<usize> = (0..body.len()).rev().filter(more).collect();
-        if found.is_empty() {
+        // (What jumps back is seen in the next pass.)
+        let mut more = false;
+        for k in (0..last).rev().filter(|k| reached[*k]) {
+            if !leads[k] && next[k].into_iter().flatten().any(|n| leads[n]) {
+                leads[k] = true;
+                more = true;
+            }
+        }
+        if !more {
             return Some(leads);
         }
-        found.into_iter().for_each(|k| leads[k] = true);
     }
 }
 
 /// Does its address stay the same all over the loop?
-pub fn is_fixed(at: usize, body: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
+pub fn is_fixed(at: usize, body: &[Instruction], info: &mut Info) -> bool {
     let i = &body[at];
     let parts = [i.memory_base(), i.memory_index()];
     let registers = parts.into_iter().filter(|r| r.is_gpr());
@@ -275,7 +291,7 @@ fn stays_at(
     at: usize,
     body: &[Instruction],
     deep: usize,
-    info: &mut InstructionInfoFactory,
+    info: &mut Info,
 ) -> bool {
     if register == Register::RSP || !body.iter().any(|l| clobbers(l, register, info)) {
         return true;
@@ -286,13 +302,7 @@ fn stays_at(
     if deep == 0 || body[made].flow_control() != FlowControl::Next {
         return false;
     }
-    let used: Vec<Register> = info
-        .info(&body[made])
-        .used_registers()
-        .iter()
-        .filter(|u| u.register().is_gpr() && u.access() != OpAccess::Write)
-        .map(|u| u.register().full_register())
-        .collect();
+    let used = info.read(&body[made]);
     used.into_iter()
         .all(|r| stays_at(r, made, body, deep - 1, info))
 }

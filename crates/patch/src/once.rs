@@ -1,9 +1,10 @@
 //! A word at a fixed place, or one of an array there, that a function asks whether it has been made yet, and stores: each thread
 //! makes it that comes before it is. (git's threads ask so whether its output is a terminal.)
 
+use crate::info::Info;
 use crate::look::{NEAR, any_store, compares, load};
-use crate::place::{Place, fixed_word, writes};
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use crate::place::{Place, fixed_word};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// So many instructions before one are looked at for what makes its base.
 const FAR: usize = 32;
@@ -20,7 +21,7 @@ struct Word {
 
 impl Word {
     /// The operand of the last of these instructions.
-    fn of(lines: &[Instruction], info: &mut InstructionInfoFactory) -> Option<Word> {
+    fn of(lines: &[Instruction], info: &mut Info) -> Option<Word> {
         let (last, before) = lines.split_last()?;
         if let Some(address) = fixed_word(last) {
             return Some(Word {
@@ -34,7 +35,7 @@ impl Word {
             return None;
         }
         let recent = before.iter().rev().take(FAR);
-        let made = recent.into_iter().find(|i| writes(i, base, info))?;
+        let made = recent.into_iter().find(|i| info.writes(i, base))?;
         let is_fixed = made.mnemonic() == Mnemonic::Lea && made.is_ip_rel_memory_operand();
         is_fixed.then(|| Word {
             address: made
@@ -86,7 +87,7 @@ impl Made {
 }
 
 /// Which of a function's instructions ask so.
-pub fn asked(lines: &[Instruction], info: &mut InstructionInfoFactory) -> Vec<usize> {
+pub fn asked(lines: &[Instruction], info: &mut Info) -> Vec<usize> {
     let asks = |at: &usize| load(&lines[*at]).is_some() && asks_whether_made(&lines[*at..]);
     let mut found: Vec<(usize, Word)> = Vec::new();
     for at in (0..lines.len()).filter(asks) {
@@ -150,10 +151,7 @@ mod tests {
         let mut made = Made::default();
         made.begin();
         lines.iter().for_each(|i| made.see(i));
-        (
-            asked(&lines, &mut InstructionInfoFactory::new()),
-            made.may_be(),
-        )
+        (asked(&lines, &mut Info::new()), made.may_be())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Operands in memory, as instructions name them, and what other names they have in a function.
 
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use crate::info::Info;
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// So many instructions before one are looked at for what makes its base.
 const FAR: usize = 32;
@@ -63,7 +64,7 @@ impl Place {
 
     /// The names of the operand of the last of these instructions: as it is there, and as it is before what makes its
     /// base, for some steps.
-    pub fn names(lines: &[Instruction], info: &mut InstructionInfoFactory) -> Vec<Place> {
+    pub fn names(lines: &[Instruction], info: &mut Info) -> Vec<Place> {
         let mut names: Vec<Place> = lines.last().and_then(Place::of).into_iter().collect();
         let mut end = lines.len().saturating_sub(1);
         while let Some(last) = names
@@ -73,7 +74,7 @@ impl Place {
             let from = end.saturating_sub(FAR);
             let made = (from..end)
                 .rev()
-                .find(|at| writes(&lines[*at], last.base, info));
+                .find(|at| info.writes(&lines[*at], last.base));
             let Some(made) = made else { break };
             let i = &lines[made];
             let before = match (i.mnemonic(), i.op1_kind()) {
@@ -99,17 +100,6 @@ impl Place {
         }
         names
     }
-}
-
-/// Does it write this register?
-pub fn writes(i: &Instruction, register: Register, info: &mut InstructionInfoFactory) -> bool {
-    info.info(i).used_registers().iter().any(|u| {
-        u.register().full_register() == register.full_register()
-            && !matches!(
-                u.access(),
-                OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
-            )
-    })
 }
 
 /// The link-time address of its operand, if that lies at a fixed place.

@@ -3,7 +3,9 @@
 use crate::elf::{Image, STB_LOCAL, STT_GNU_IFUNC, Symbol};
 use crate::{
     Error, coverage, datarefs, emit, frames,
+    info::Info,
     refs::Refs,
+    spread::spread,
     sweep,
     window::{Around, Function},
 };
@@ -200,9 +202,9 @@ impl Plan {
         }
         work.sort_unstable();
         work.dedup();
-        for at in work {
-            let piece = &pieces[at];
-            let limit = pieces.get(at + 1).map_or(u64::MAX, |p| p.start);
+        let solve = |at: &usize, (info, stats): &mut (Info, Stats)| {
+            let piece = &pieces[*at];
+            let limit = pieces.get(*at + 1).map_or(u64::MAX, |p| p.start);
             let bytes = image.tail(piece.start).unwrap_or_default();
             let bytes = &bytes[..bytes.len().min((limit - piece.start) as usize)];
             let begin = entries.partition_point(|e| e.0 < piece.start);
@@ -213,8 +215,15 @@ impl Plan {
                 entries: own,
                 words: &found.words,
             };
-            let function = Function::decode(piece, bytes, around, opts, &mut plan.stats);
-            let outcome = function.solve();
+            Function::decode(piece, bytes, around, opts, stats, info).solve()
+        };
+        let begin = || (Info::new(), Stats::default());
+        let (outcomes, states) = spread(&work, begin, solve);
+        for (_, stats) in states {
+            plan.stats.rmw_thread_local += stats.rmw_thread_local;
+            plan.stats.rmw_fences += stats.rmw_fences;
+        }
+        for outcome in outcomes {
             plan.unpatched.extend(outcome.unpatched);
             for (window, sites) in outcome.windows {
                 let number = plan.windows.len() as u32;

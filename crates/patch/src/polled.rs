@@ -1,16 +1,16 @@
 //! Loads in loops that wait for others: what they look at, others store.
 
 use crate::classify::is_call;
+use crate::info::Info;
 use crate::look::{any_load, is_compared, load, stores};
 use crate::loops::{LONGEST, Loop, is_fixed};
 use crate::naps::Naps;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
+use iced_x86::{Instruction, Mnemonic, Register};
 
 /// Loads in loops that wait (they say so, or nap), or store nothing and call nothing, whose address stays the same all over
 /// the loop: compilers leave few there that nobody else may change. (In a long one that compares bytes, or indexes, they do.)
 /// In one that waits for others or for input by a function: those by which it ends.
-pub fn polled(lines: &[Instruction], naps: &Naps) -> Vec<usize> {
-    let mut info = InstructionInfoFactory::new();
+pub fn polled(lines: &[Instruction], loops: &[Loop], naps: &Naps, info: &mut Info) -> Vec<usize> {
     let mut out = Vec::new();
     let is_nap = |i: &Instruction| naps.is_nap(i);
     let is_wait = |i: &Instruction| naps.is_wait(i);
@@ -19,15 +19,19 @@ pub fn polled(lines: &[Instruction], naps: &Naps) -> Vec<usize> {
         let l = Loop::of_length(lines, at, LONGEST)?;
         l.body.iter().any(|i| is_nap(i) || is_wait(i)).then_some(l)
     };
-    let closed = |at| {
-        let short = Loop::closed_at(lines, at);
-        short.or_else(|| may_be_long.then(|| long(at)).flatten())
+    let is_known = |at: &usize| loops.binary_search_by_key(at, Loop::end).is_ok();
+    let longer: Vec<Loop> = match may_be_long {
+        true => (0..lines.len())
+            .filter(|at| !is_known(at))
+            .filter_map(long)
+            .collect(),
+        false => Vec::new(),
     };
-    for l in (0..lines.len()).filter_map(closed) {
-        let asks = l.is_short() && l.asks_the_same(&mut info);
+    for l in loops.iter().chain(&longer) {
+        let asks = l.is_short() && l.asks_the_same(info);
         let calls = l.body.iter().any(is_call);
         let naps = l.says_so() || l.body.iter().any(is_nap);
-        let looks = (asks || !calls) && l.stores_nothing(&mut info);
+        let looks = (asks || !calls) && l.stores_nothing(info);
         let waits = l.body.iter().any(is_wait);
         if !naps && !looks && !waits {
             continue;
@@ -37,11 +41,9 @@ pub fn polled(lines: &[Instruction], naps: &Naps) -> Vec<usize> {
             let i = &l.body[*k];
             let is_word = i.memory_size().size() >= 4 && i.memory_index() == Register::None;
             load(i).is_some()
-                && is_fixed(*k, &l.body, &mut info)
-                && ((naps || looks)
-                    && (says || is_word)
-                    && (naps || !l.counts_up_to(*k, &mut info))
-                    || waits && l.ends_by(*k, &mut info))
+                && is_fixed(*k, &l.body, info)
+                && ((naps || looks) && (says || is_word) && (naps || !l.counts_up_to(*k, info))
+                    || waits && l.ends_by(*k, info))
         };
         out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
     }
@@ -50,10 +52,9 @@ pub fn polled(lines: &[Instruction], naps: &Naps) -> Vec<usize> {
 
 /// Loads of what lies on the stack, whose address the function gives away, in loops that do not store there; and behind
 /// such a loop, too, for the last look may be there.
-pub fn polled_on_stack(lines: &[Instruction]) -> Vec<usize> {
+pub fn polled_on_stack(lines: &[Instruction], loops: &[Loop], info: &mut Info) -> Vec<usize> {
     /// So far behind an address that is given away its object may reach.
     const OBJECT: u64 = 64;
-    let mut info = InstructionInfoFactory::new();
     let on_stack =
         |i: &Instruction| i.memory_base() == Register::RSP && i.memory_index() == Register::None;
     let place = Instruction::memory_displacement64;
@@ -64,17 +65,17 @@ pub fn polled_on_stack(lines: &[Instruction]) -> Vec<usize> {
         .collect();
     let escapes = |at: u64| given.iter().any(|g| at.wrapping_sub(*g) < OBJECT);
     let mut out = Vec::new();
-    for l in (0..lines.len()).filter_map(|at| Loop::closed_at(lines, at)) {
+    for l in loops {
         let is_one = |k: &usize| {
             let i = &l.body[*k];
             any_load(i).is_some()
                 && on_stack(i)
                 && escapes(place(i))
-                && is_compared(&l.body[*k..], &mut info)
+                && is_compared(&l.body[*k..], info)
                 && !l
                     .body
                     .iter()
-                    .any(|s| on_stack(s) && place(s) == place(i) && stores(s, &mut info))
+                    .any(|s| on_stack(s) && place(s) == place(i) && stores(s, info))
         };
         out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
     }
@@ -84,7 +85,7 @@ pub fn polled_on_stack(lines: &[Instruction]) -> Vec<usize> {
         any_load(i).is_some()
             && on_stack(i)
             && known.contains(&place(i))
-            && is_compared(&lines[*at..], &mut info)
+            && is_compared(&lines[*at..], info)
     };
     out.extend((0..lines.len()).filter(again));
     out
@@ -101,7 +102,13 @@ mod tests {
     fn found(code: &[u8]) -> Vec<usize> {
         let decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
         let lines: Vec<Instruction> = decoder.into_iter().collect();
-        polled(&lines, &Naps::at(Vec::new(), vec![WAIT]))
+        let loops = Loop::all(&lines);
+        polled(
+            &lines,
+            &loops,
+            &Naps::at(Vec::new(), vec![WAIT]),
+            &mut Info::new(),
+        )
     }
 
     #[test]

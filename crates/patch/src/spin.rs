@@ -11,8 +11,9 @@
 use crate::SiteKind;
 use crate::classify::{Atomic, Rmw, atomic, site};
 use crate::descriptor::{Op, Source};
+use crate::info::Info;
 use crate::loops::Loop;
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 
 /// Most bytes of a loop for which a function is looked at that has no other site.
 const NARROW: u64 = 300;
@@ -40,24 +41,20 @@ pub fn bare(i: &Instruction) -> Rmw {
 }
 
 /// Which of a function's instructions, all of them in order, are such places.
-pub fn waits(lines: &[Instruction]) -> Vec<usize> {
-    let mut info = InstructionInfoFactory::new();
-    let mut loops: Vec<Loop> = (0..lines.len())
-        .filter_map(|at| Loop::closed_at(lines, at))
-        .collect();
+pub fn waits(lines: &[Instruction], loops: &[Loop], info: &mut Info) -> Vec<usize> {
+    let mut loops: Vec<&Loop> = loops.iter().collect();
     // An instruction belongs to the innermost.
     loops.sort_by_key(|l| l.body.len());
     let mut owned = vec![false; lines.len()];
     let (mut out, mut waiting): (Vec<usize>, Vec<&Loop>) = (Vec::new(), Vec::new());
-    for l in &loops {
-        let waits =
-            l.says_so() || l.is_short() && l.asks_the_same(&mut info) && l.stores_own(&mut info);
-        let whole = l.says_so() || l.stores_nothing(&mut info);
+    for l in loops {
+        let waits = l.says_so() || l.is_short() && l.asks_the_same(info) && l.stores_own(info);
+        let whole = l.says_so() || l.stores_nothing(info);
         if waits {
             waiting.push(l);
         }
         if waits && whole {
-            out.extend(l.loads(&mut info).into_iter().filter(|k| !owned[*k]));
+            out.extend(l.loads(info).into_iter().filter(|k| !owned[*k]));
         }
         owned[l.range()].fill(true);
     }
@@ -89,7 +86,8 @@ mod tests {
 
     fn found(code: &[u8]) -> Vec<usize> {
         let decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
-        waits(&decoder.into_iter().collect::<Vec<_>>())
+        let lines: Vec<Instruction> = decoder.into_iter().collect();
+        waits(&lines, &Loop::all(&lines), &mut Info::new())
     }
 
     #[test]

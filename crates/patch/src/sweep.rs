@@ -7,6 +7,7 @@ use crate::asleep::{Asleep, byte};
 use crate::classify::{Class, classes, site};
 use crate::coverage::Piece;
 use crate::elf::{Image, Symbol};
+use crate::info::Info;
 use crate::loads::{Words, gives, is_atomic, plain};
 use crate::loops::closes;
 use crate::naps::{Calls, Naps, called};
@@ -66,7 +67,7 @@ pub fn sweep(
     // Which pieces load or store which bytes in objects, where such a byte may say that a thread sleeps.
     let mut bytes_at: Vec<(usize, u64)> = Vec::new();
     let may_sleep = opts.loads && found.words.asleep.may_be();
-    let mut made = Made::default();
+    let (mut made, mut info) = (Made::default(), Info::new());
     let classes = classes();
     let mut instruction = Instruction::default();
     for segment in image.segments.iter().filter(|s| s.exec) {
@@ -125,7 +126,7 @@ pub fn sweep(
                         }
                     }
                     if may_sleep {
-                        found.words.asleep.see(&instruction);
+                        found.words.asleep.see(&instruction, &mut info);
                         if let Some(at) = byte(&instruction)
                             && plain(&instruction).is_some()
                         {

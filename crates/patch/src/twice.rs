@@ -3,9 +3,10 @@
 //! compare them with themselves.) So readers of a sequence lock look whether a writer came by.
 
 use crate::classify::is_call;
+use crate::info::Info;
 use crate::look;
-use crate::place::{Place, writes};
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Register};
+use crate::place::Place;
+use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
 
 /// So many instructions behind a load the second one is looked for.
 const FAR: usize = 40;
@@ -13,7 +14,7 @@ const FAR: usize = 40;
 const NEAR: usize = 4;
 
 /// Does a function, whose instructions these are, ask so?
-pub fn asks_twice(lines: &[Instruction], info: &mut InstructionInfoFactory) -> bool {
+pub fn asks_twice(lines: &[Instruction], info: &mut Info) -> bool {
     (0..lines.len()).any(|at| {
         let i = &lines[at];
         let loads = matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Movzx);
@@ -21,15 +22,15 @@ pub fn asks_twice(lines: &[Instruction], info: &mut InstructionInfoFactory) -> b
     })
 }
 
-fn is_asked_again(lines: &[Instruction], at: usize, info: &mut InstructionInfoFactory) -> bool {
+fn is_asked_again(lines: &[Instruction], at: usize, info: &mut Info) -> bool {
     let first = &lines[at];
     let frame = [Register::RBP, Register::RSP];
     let Some(place) = Place::of(first).filter(|_| !frame.contains(&first.memory_base())) else {
         return false;
     };
     let names = [first.memory_base(), first.memory_index()];
-    let moves = |i: &Instruction, info: &mut InstructionInfoFactory| {
-        names.into_iter().any(|r| r.is_gpr() && writes(i, r, info))
+    let moves = |i: &Instruction, info: &mut Info| {
+        names.into_iter().any(|r| r.is_gpr() && info.writes(i, r))
     };
     let mut is_named = !moves(first, info);
     // The second load may have its base from where the first one has it: a variable that is captured by reference.
@@ -57,7 +58,7 @@ fn is_asked_again(lines: &[Instruction], at: usize, info: &mut InstructionInfoFa
         }
         let stores = look::stores(i, info);
         is_named &= !stores && !moves(i, info);
-        way = way.filter(|w| !stores && !writes(i, w.root, info));
+        way = way.filter(|w| !stores && !info.writes(i, w.root));
         // (The second load may write its own base.)
         if was_known && !is_named && way.is_none() && !again {
             return false;
@@ -68,7 +69,7 @@ fn is_asked_again(lines: &[Instruction], at: usize, info: &mut InstructionInfoFa
             copies && then.contains(&named[1]),
         );
         for all in [&mut before, &mut then] {
-            all.retain(|r| !writes(i, *r, info));
+            all.retain(|r| !info.writes(i, *r));
         }
         match (again, from) {
             (true, _) if i.mnemonic() != Mnemonic::Cmp => then.push(named[0]),
@@ -89,12 +90,12 @@ struct Way {
 }
 
 impl Way {
-    fn to(lines: &[Instruction], at: usize, info: &mut InstructionInfoFactory) -> Option<Way> {
+    fn to(lines: &[Instruction], at: usize, info: &mut Info) -> Option<Way> {
         let base = lines[at].memory_base();
         let displacement = Place::of(&lines[at])?.behind()?;
         let before = lines[at.saturating_sub(NEAR)..at].iter().rev();
         for i in before {
-            if !writes(i, base, info) {
+            if !info.writes(i, base) {
                 continue;
             }
             let word = Place::of(i)?.behind()?;
@@ -118,7 +119,7 @@ mod tests {
     fn asks(code: &[u8]) -> bool {
         let decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
         let lines: Vec<Instruction> = decoder.into_iter().collect();
-        asks_twice(&lines, &mut InstructionInfoFactory::new())
+        asks_twice(&lines, &mut Info::new())
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use crate::classify::{Atomic, Moving, atomic, moving, site};
 use crate::constant::{is_compare, is_constant};
 use crate::coverage::Piece;
+use crate::info::Info;
 use crate::loads::{Words, is_atomic};
+use crate::loops::Loop;
 use crate::refs::Refs;
 use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, asked, loads, spin};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
@@ -74,6 +76,7 @@ impl<'a> Function<'a> {
         around: Around<'a>,
         opts: &Options,
         stats: &mut Stats,
+        info: &mut Info,
     ) -> Function<'a> {
         let own = &bytes[..(piece.end - piece.start) as usize];
         let decoder = Decoder::with_ip(64, own, piece.start, DecoderOptions::NONE);
@@ -98,14 +101,18 @@ impl<'a> Function<'a> {
                 }
             }
         };
+        let loops = Loop::all(&all);
         if opts.waits {
-            mark(spin::waits(&all), SiteKind::Wait);
+            mark(spin::waits(&all, &loops, info), SiteKind::Wait);
         }
         if opts.loads {
-            let found = loads::ordered(&all, around.words);
-            mark(loads::stores(&all, &found, around.words), SiteKind::Store);
+            let found = loads::ordered(&all, &loops, around.words, info);
+            mark(
+                loads::stores(&all, &found, around.words, info),
+                SiteKind::Store,
+            );
             mark(found, SiteKind::Load);
-            let asked = asked::sites(&all, opts.asked);
+            let asked = asked::sites(&all, opts.asked, info);
             asked
                 .into_iter()
                 .for_each(|(at, kind)| mark(vec![at], kind));
