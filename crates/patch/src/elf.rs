@@ -7,6 +7,7 @@ use std::ops::Range;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+const PT_GNU_RELRO: u32 = 0x6474_e552;
 const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const SHT_SYMTAB: u32 = 2;
@@ -72,6 +73,7 @@ pub struct Image<'a> {
     names: u32,
     dynamic: Vec<(u64, u64)>,
     eh_frame_hdr: Option<u64>,
+    relro: Option<Range<u64>>,
     pub entry: u64,
     /// Fixed addresses (`ET_EXEC`): any word may be a code address.
     pub fixed: bool,
@@ -122,12 +124,22 @@ impl<'a> Image<'a> {
             names: u32::from(half(62)),
             dynamic: Vec::new(),
             eh_frame_hdr: None,
+            relro: None,
             entry: word(24),
             fixed: half(16) == ET_EXEC,
         };
         image.read_segments(word(32), half(54), half(56))?;
         image.read_sections(word(40), half(58), half(60));
         Ok(image)
+    }
+
+    /// Where nothing changes once the file has been loaded and relocated.
+    pub fn constants(&self) -> Vec<Range<u64>> {
+        let segments = self.segments.iter().filter(|s| !s.write);
+        segments
+            .map(Segment::range)
+            .chain(self.relro.clone())
+            .collect()
     }
 
     fn read_segments(&mut self, offset: u64, size: u16, count: u16) -> Result<(), Error> {
@@ -159,6 +171,7 @@ impl<'a> Image<'a> {
                 }
                 PT_DYNAMIC => dynamic = Some((vaddr, filesz)),
                 PT_GNU_EH_FRAME => self.eh_frame_hdr = Some(vaddr),
+                PT_GNU_RELRO => self.relro = Some(vaddr..vaddr.saturating_add(word(40))),
                 _ => {}
             }
         }

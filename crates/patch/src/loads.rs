@@ -30,6 +30,7 @@ use crate::twice::asks_twice;
 use crate::{SiteKind, flag, look, once, polled, spin};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// So many instructions before a compare-and-exchange are looked at for the load that makes what it expects.
 const FAR: usize = 32;
@@ -102,6 +103,8 @@ pub struct Words {
     pub atomic: Vec<u64>,
     /// The addresses of these are taken. Sorted, too.
     pub given: Vec<u64>,
+    /// Places of which nobody can change one, once the file has been loaded: tables of addresses, for one.
+    pub constants: Vec<Range<u64>>,
     /// The file is the C library, whose functions have hooks, or a part of it.
     pub in_c_library: bool,
     /// Calls by which a thread waits.
@@ -118,6 +121,11 @@ impl Words {
             all.dedup();
         }
         self.naps.finish();
+    }
+
+    /// Does it stay as it is?
+    fn is_constant(&self, word: u64) -> bool {
+        self.constants.iter().any(|places| places.contains(&word))
     }
 
     /// May a load of this word decide about order, wherever it is?
@@ -165,7 +173,7 @@ pub fn ordered(
             return true;
         }
         if words.in_c_library {
-            return meets_others && word.is_some() && asks_for_zero(&lines[at..]);
+            return meets_others && word.is_some() && asks_for_zero(&lines[at..], info);
         }
         let own = frame && lines[at].memory_base().full_register() == Register::RBP;
         word.is_some_and(|w| words.is_given(w)) && look::is_compared(&lines[at..], info)
@@ -194,6 +202,7 @@ pub fn ordered(
     }
     let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
     out.extend(compares.filter_map(|at| seed(&lines[..at], info)));
+    out.retain(|at| fixed_word(&lines[*at]).is_none_or(|w| !words.is_constant(w)));
     out.sort_unstable();
     out.dedup();
     out
@@ -229,21 +238,28 @@ fn beside_atomics_on_stack(lines: &[Instruction]) -> Vec<usize> {
     (0..lines.len()).filter(is_one).collect()
 }
 
-/// Is the word that the first of these instructions loads compared with zero at once? (A byte says whether there are
+/// Is the word that the first of these instructions loads compared with zero, or a register with it, at once? (A byte says whether there are
 /// threads: that is known.)
-fn asks_for_zero(rest: &[Instruction]) -> bool {
+fn asks_for_zero(rest: &[Instruction], info: &mut Info) -> bool {
     let first = &rest[0];
     let size = first.memory_size().size();
     match first.mnemonic() {
         Mnemonic::Cmp => {
-            size >= 4 && first.op1_kind() != OpKind::Register && first.immediate(1) == 0
+            let is_one = match first.op1_kind() {
+                OpKind::Register => false,
+                OpKind::Memory => true,
+                _ => first.immediate(1) == 0,
+            };
+            size >= 4 && is_one
         }
         Mnemonic::Mov => {
             let to = first.op0_register();
             let is_test = |i: &Instruction| {
                 i.mnemonic() == Mnemonic::Test && i.op0_register() == to && i.op1_register() == to
             };
-            size >= 4 && rest[1..].iter().take(NEAR).any(is_test)
+            let mut stays = rest[1..].iter().take(NEAR);
+            let next = stays.find(|i| is_test(i) || info.writes(i, to));
+            size >= 4 && next.is_some_and(is_test)
         }
         _ => false,
     }
@@ -427,6 +443,43 @@ mod tests {
         // Of eight bytes: mov rsi, [r12]
         let wide = [&[0x49], &code[1..]].concat();
         assert_eq!(found(&wide, &Words::default()), []);
+    }
+
+    #[test]
+    fn what_cannot_change_decides_nothing() {
+        // mov rax, [rip+0x100]; test rax, rax; lock dec dword [rdi]
+        let code = [
+            0x48, 0x8b, 0x05, 0, 1, 0, 0, 0x48, 0x85, 0xc0, 0xf0, 0xff, 0x0f,
+        ];
+        assert_eq!(found(&code, &Words::default()), [0]);
+        let table = Words {
+            constants: vec![0x1100..0x1108, 0x2000..0x3000],
+            ..Words::default()
+        };
+        assert_eq!(found(&code, &table), []);
+    }
+
+    #[test]
+    fn in_the_c_library_a_word_is_asked_whether_it_is_zero_or_a_limit() {
+        let hooked = Words {
+            in_c_library: true,
+            ..Words::default()
+        };
+        let beside_atomic = |code: &[u8]| {
+            let atomic: &[u8] = &[0xf0, 0xff, 0x0f]; // lock dec dword [rdi]
+            found(&[code, atomic].concat(), &hooked)
+        };
+        // mov eax, [rip+0x100]; test eax, eax
+        assert_eq!(beside_atomic(&[0x8b, 0x05, 0, 1, 0, 0, 0x85, 0xc0]), [0]);
+        // cmp dword [rip+0x100], 0
+        assert_eq!(beside_atomic(&[0x83, 0x3d, 0, 1, 0, 0, 0]), [0]);
+        // cmp rcx, [rip+0x100]: a limit, which malloc's free raises in one thread and asks for in another.
+        assert_eq!(beside_atomic(&[0x48, 0x3b, 0x0d, 0, 1, 0, 0]), [0]);
+        // mov rax, [rip+0x100]; mov rax, fs:[rax]; test rax, rax: where a thread's own word is.
+        let own = [
+            0x48, 0x8b, 0x05, 0, 1, 0, 0, 0x64, 0x48, 0x8b, 0, 0x48, 0x85, 0xc0,
+        ];
+        assert_eq!(beside_atomic(&own), []);
     }
 
     #[test]

@@ -140,7 +140,8 @@ impl Loop {
             && calls.all(|k| arguments.into_iter().all(|r| is_same(k, r)))
     }
 
-    /// Is what is loaded there compared with a register that the loop changes? (It counts, and the word is where it ends.)
+    /// Is what is loaded there compared with a register that the loop changes, or with what lies where the loop goes along? (It
+    /// counts, and the word is where it ends; or it looks how many others are like the word.)
     pub fn counts_up_to(&self, at: usize, info: &mut Info) -> bool {
         let first = &self.body[at];
         let own = match compares(first) {
@@ -151,9 +152,14 @@ impl Loop {
             let named = [i.op0_register(), i.op1_register()].map(Register::full_register);
             compares(i) && (own == Register::None || named.contains(&own))
         };
-        let Some(compare) = self.body[at..].iter().take(NEAR).find(uses) else {
+        let near = at..self.body.len().min(at + NEAR);
+        let Some(compare) = near.into_iter().find(|k| uses(&&self.body[*k])) else {
             return false;
         };
+        if compare != at && !is_fixed(compare, &self.body, info) {
+            return true;
+        }
+        let compare = &self.body[compare];
         let named = [compare.op0_register(), compare.op1_register()];
         let mut others = named
             .into_iter()

@@ -125,6 +125,18 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_that_looks_for_the_first_other_one_waits_for_nobody() {
+        // mov rsi, [r13]; add rcx, 16; cmp [rcx], rsi; je 0x1000
+        let goes_along = [
+            0x49, 0x8b, 0x75, 0, 0x48, 0x83, 0xc1, 0x10, 0x48, 0x39, 0x31, 0x74, 0xf3,
+        ];
+        assert_eq!(found(&goes_along), []);
+        // mov rsi, [r13]; nop; cmp [rcx], rsi; je 0x1000
+        let stays = [0x49, 0x8b, 0x75, 0, 0x90, 0x48, 0x39, 0x31, 0x74, 0xf6];
+        assert_eq!(found(&stays), [0]);
+    }
+
+    #[test]
     fn what_is_asked_on_the_way_round_does_not_end_it() {
         // mov eax, [rbx+4]; test eax, eax; jne +5 (over the call); call WAIT; add [rbx+8], ecx; jmp 0x1000
         let goes_on = [

@@ -60,6 +60,7 @@ pub fn sweep(
 ) -> Found {
     let mut found = Found::default();
     if opts.loads {
+        found.words.constants = image.constants();
         found.words.naps = Naps::of(image, symbols);
         found.words.asleep = Asleep::new(Calls::of_conditions(image, symbols));
     }
