@@ -41,7 +41,7 @@ mod word;
 pub use letter::Letter;
 pub use note::{Interruption, MAX_INTERRUPTIONS, MAX_TAKEN, Siginfo, Taken};
 pub use place::Layout;
-pub use poll::Poll;
+pub use poll::{KEPT, MOST, Poll, Which};
 pub use request::{Reap, Report, enclosed, failed, reap};
 pub use segment::{Alone, CoreLine, FollowerLine, Header, MARKS, Mark, OpenHeader, RingControl};
 pub use sent::Sent;

@@ -17,6 +17,9 @@ pub const CLOCKED: u8 = 1;
 /// last word.
 pub const POLLED: u8 = 2;
 
+/// And: there was nothing at the address.
+pub const FAULTED: u8 = 4;
+
 /// Kinds of records.
 pub mod kind {
     /// A call of class input: digest, result, payload follow. short = number.

@@ -2,6 +2,7 @@
 //! replay is value-checked (design, section 4). Also the instructions whose value is an input:
 //! rdtsc, rdtscp, rdrand, rdseed.
 
+mod again;
 mod compute;
 mod decode;
 mod load;

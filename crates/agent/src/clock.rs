@@ -79,6 +79,16 @@ impl Slot {
         self.lock.load(Ordering::Acquire) != 0
     }
 
+    /// Where it is, for who reads all of it at once: nobody inside, and a tick.
+    pub fn place(&self) -> u64 {
+        self as *const Slot as u64
+    }
+
+    /// What is there when it shows this tick, and nobody is inside.
+    pub const fn shows(tick: u32) -> u64 {
+        (tick as u64) << 32
+    }
+
     /// An operation on a word leaves this value there. Its tick is not yet over.
     #[inline(always)]
     pub fn leaves(&self, at: u64, value: u64) {

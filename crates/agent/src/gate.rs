@@ -1,7 +1,7 @@
 //! The ways into and out of the agent, and its system calls.
 
 mod entry;
-pub use entry::{AGAIN, BY_ITSELF};
+pub use entry::{AGAIN, BY_ITSELF, FOUND};
 mod page;
 
 /// What a gate checks: else this replica crashes, and the call counts as not made.

@@ -23,8 +23,8 @@ use crate::wait::{announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{
-    SEGMENT_BASE, SHUT_BYTES, children, failed, flight, owes, promotion as promotion_state, role,
-    rpc as number, segment_bytes, vforked, wait, why,
+    Poll, SEGMENT_BASE, SHUT_BYTES, children, failed, flight, owes, promotion as promotion_state,
+    role, rpc as number, segment_bytes, vforked, wait, why,
 };
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
@@ -292,6 +292,7 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     crate::timer::forget();
     crate::sent::forget(block());
     block().at_parents_end = 0;
+    block().poll = Poll::default();
     block().orphan = 0;
     p.reaps_orphans.set(0);
     p.children.set(children::BY_KERNEL);

@@ -87,6 +87,7 @@ impl Image {
             rdtscp: get("geryon_rdtscp")?,
             rdrand: get("geryon_rdrand")?,
             rmw: get("geryon_atomic")?,
+            load: get("geryon_load")?,
             hooks,
         };
         let points = elf

@@ -18,6 +18,12 @@
 //! instruction, and goes on [`BY_ITSELF`] bytes behind its return address instead, with all registers as the
 //! application had them, rsp included. Or [`AGAIN`] bytes behind it, in the same way: then the stub is called again.
 //!
+//! A load's trampoline calls [`crate::AgentEntries::load`] instead, with the same words. That stub may find the value without
+//! more ado: then it stores it right below its return address, and executes `ret`, with all registers and flags as the
+//! application had them but rsp; there the instruction is made on that word. Else it goes on as the other stub does, each time
+//! [`FOUND`] bytes further behind its return address. What lies on the stack afterwards is the same in both cases, since the
+//! program may come to see it: the stubs leave zeros below their return address, and the trampoline in its place.
+//!
 //! For [`Op::Bts`], [`Op::Btr`] and [`Op::Btc`] with a register source the bit offset is signed and may
 //! reach outside the operand: the word operated on is at
 //! `address + (offset >> log2(8 * size)) * size`, the bit is `offset & (8 * size - 1)`. With an
@@ -28,9 +34,13 @@ use serde::{Deserialize, Serialize};
 /// The per-thread word (relative to GS) that says how many atomics and polls are left to the program.
 pub const PLAIN_GS_OFFSET: u32 = 0x10;
 /// From the stub's return address to code that runs the original instruction.
-pub const BY_ITSELF: u64 = 13;
+pub const BY_ITSELF: u64 = 22;
 /// From the stub's return address to code that comes to the stub again.
-pub const AGAIN: u64 = 18;
+pub const AGAIN: u64 = 27;
+/// Bytes that a load's trampoline has for the instruction that is made on the value found.
+pub const FOUND: u64 = 32;
+/// Where, relative to rsp behind the stub's `ret`, the value found is.
+pub const FOUND_VALUE: i64 = -16;
 /// Where, relative to rsp at the stub's entry, the descriptor's address is.
 pub const STACK_DESCRIPTOR: u64 = 8;
 /// Where, relative to rsp at the stub's entry, the effective address is.

@@ -22,6 +22,8 @@ pub struct AgentEntries {
     pub rdrand: u64,
     /// Called in place of an atomic; see [`crate::descriptor`].
     pub rmw: u64,
+    /// Called in place of a load; see there, too.
+    pub load: u64,
     /// Jumped to at a function's entry, by entry id. Zero or missing: that function is not
     /// redirected.
     pub hooks: Vec<u64>,
@@ -86,9 +88,10 @@ impl Plan {
             rdtscp,
             rdrand,
             rmw,
+            load,
             hooks,
         } = agent;
-        for entry in [syscall, rdtsc, rdtscp, rdrand, rmw] {
+        for entry in [syscall, rdtsc, rdtscp, rdrand, rmw, load] {
             asm.put(&entry.to_le_bytes());
         }
         for id in 0..self.hook_slots() as usize {

@@ -4,6 +4,7 @@
 use crate::asm::Asm;
 use crate::classify::{Atomic, Rmw, atomic, condition, falls_through, is_call, number, site};
 use crate::descriptor::{self, Descriptor};
+use crate::look::any_load;
 use crate::{Error, RED_ZONE, SITE_WORD_OFFSET, SiteKind, Window, asked, loads, spin};
 use iced_x86::{
     Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MemoryOperand, OpKind,
@@ -18,12 +19,37 @@ pub const SLOT_RDTSC: u64 = 1;
 pub const SLOT_RDTSCP: u64 = 2;
 pub const SLOT_RDRAND: u64 = 3;
 pub const SLOT_RMW: u64 = 4;
-pub const SLOT_HOOKS: u64 = 5;
+pub const SLOT_LOAD: u64 = 5;
+pub const SLOT_HOOKS: u64 = 6;
 
 /// `lea rsp, [rsp - 128]`
 const SKIP_RED_ZONE: [u8; 5] = [0x48, 0x8d, 0x64, 0x24, 0x80];
 /// `lea rsp, [rsp + 128]`
 const BACK_OVER_RED_ZONE: [u8; 8] = [0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
+/// `mov qword [rsp - 16], 0`: the value found.
+const CLEAR_VALUE: [u8; 9] = [0x48, 0xc7, 0x44, 0x24, 0xf0, 0, 0, 0, 0];
+/// `mov qword [rsp - 8], 0`: the stub's return address.
+const CLEAR_RETURN: [u8; 9] = [0x48, 0xc7, 0x44, 0x24, 0xf8, 0, 0, 0, 0];
+/// Bytes for a load that is made on the value found.
+const FOUND: usize = descriptor::FOUND as usize;
+/// `nop`
+const NOP: u8 = 0x90;
+/// Nops of so many bytes.
+const NOPS: [&[u8]; 13] = [
+    &[],
+    &[0x90],
+    &[0x66, 0x90],
+    &[0x0f, 0x1f, 0x00],
+    &[0x0f, 0x1f, 0x40, 0],
+    &[0x0f, 0x1f, 0x44, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x44, 0, 0],
+    &[0x0f, 0x1f, 0x80, 0, 0, 0, 0],
+    &[0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+    &[0x66, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+    &[0x66, 0x66, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+    &[0x66, 0x66, 0x66, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+];
 /// What the stub for atomics finds between red zone and return address.
 const RMW_WORDS: u64 = 24;
 
@@ -397,8 +423,15 @@ impl Shape<'_, '_> {
         self.asm.relative(&[0x48, 0x8d, 0x0d], constant); // lea rcx, [rip + descriptor]
         self.asm.put(&[0x51]); // push rcx
         self.asm.put(&[0x48, 0x8b, 0x4c, 0x24, 16]); // mov rcx, [rsp + 16]
-        self.call_slot(SLOT_RMW);
+        match self.on_found(i) {
+            Some(found) => {
+                self.call_slot(SLOT_LOAD);
+                self.asm.put(&found);
+            }
+            None => self.call_slot(SLOT_RMW),
+        }
         let back = self.asm.here();
+        self.asm.put(&CLEAR_RETURN);
         self.asm.put(&[0x48, 0x8d, 0xa4, 0x24]); // lea rsp, [rsp + ..]
         self.asm.put(&((RED_ZONE + RMW_WORDS) as u32).to_le_bytes());
         self.ground.pc_map.push((self.asm.here(), behind));
@@ -419,6 +452,35 @@ impl Shape<'_, '_> {
             }
         };
         self.asm.patch(skips, skips + 4, end);
+    }
+
+    /// A load as it is made on the value that its stub has found, which then gives way to zeros. None: it cannot be (it uses
+    /// rsp), or it is no load.
+    fn on_found(&self, i: &Instruction) -> Option<[u8; FOUND]> {
+        any_load(i)?;
+        let mut there = *i;
+        let uses_rsp = |n| i.op_register(n).full_register() == Register::RSP;
+        if (0..i.op_count()).any(uses_rsp) {
+            return None;
+        }
+        there.set_segment_prefix(Register::None);
+        there.set_memory_base(Register::RSP);
+        there.set_memory_index(Register::None);
+        there.set_memory_displacement64(descriptor::FOUND_VALUE as u64);
+        there.set_memory_displ_size(1);
+        let mut encoder = Encoder::new(64);
+        encoder.encode(&there, self.asm.here()).ok()?;
+        let code = [&encoder.take_buffer()[..], &CLEAR_VALUE].concat();
+        let mut out = [NOP; FOUND];
+        out.get_mut(..code.len())?.copy_from_slice(&code);
+        // (A long nop costs less than many.)
+        let mut rest = &mut out[code.len()..];
+        while !rest.is_empty() {
+            let (nop, behind) = rest.split_at_mut(rest.len().min(NOPS.len() - 1));
+            nop.copy_from_slice(NOPS[nop.len()]);
+            rest = behind;
+        }
+        Some(out)
     }
 
     /// `lea rcx, operand`, with rcx as the application's and rsp 8 below the red zone.

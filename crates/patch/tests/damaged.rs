@@ -93,6 +93,7 @@ fn the_worst_numbers_do_no_harm() {
         rdtscp: 3 << 20,
         rdrand: 4 << 20,
         rmw: 5 << 20,
+        load: 8 << 20,
         hooks: vec![6 << 20, 7 << 20],
     };
     let tables = tables(&file);

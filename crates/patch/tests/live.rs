@@ -37,6 +37,8 @@ static mut SEEN: Seen = Seen {
 static mut SAVED_RSP: u64 = 0;
 static mut SAVED_STATE: u64 = 0;
 static mut RETURN: u64 = 0;
+/// Loads that were found.
+static mut LOADS: u64 = 0;
 /// Tests share the statics above.
 static LOCK: Mutex<()> = Mutex::new(());
 
@@ -76,6 +78,17 @@ std::arch::global_asm!(
     "mov [rip + {seen} + 8], rcx",
     "mov rcx, [rip + {seen} + 32]",
     "jmp qword ptr [rip + {seen} + 24]",
+    // Finds the value.
+    ".globl test_load",
+    "test_load:",
+    "pushfq",
+    "inc qword ptr [rip + {loads}]",
+    "popfq",
+    "mov rcx, [rsp + {address}]",
+    "mov rcx, [rcx]",
+    "mov [rsp + 8 + {found}], rcx",
+    "mov rcx, [rsp + {original}]",
+    "ret",
     ".globl test_syscall",
     "test_syscall:",
     "mov [rip + {back}], rcx",
@@ -97,14 +110,18 @@ std::arch::global_asm!(
     rsp = sym SAVED_RSP,
     seen = sym SEEN,
     back = sym RETURN,
+    loads = sym LOADS,
     displacement = const descriptor::RSP_DISPLACEMENT,
     descriptor = const descriptor::STACK_DESCRIPTOR,
     address = const descriptor::STACK_ADDRESS,
+    original = const descriptor::STACK_ORIGINAL,
+    found = const descriptor::FOUND_VALUE,
 );
 
 unsafe extern "C" {
     fn test_run(state: *mut State, code: u64);
     fn test_rmw();
+    fn test_load();
     fn test_syscall();
     fn test_random();
     fn test_time();
@@ -156,6 +173,7 @@ fn agent() -> AgentEntries {
         rdtscp: of(test_time),
         rdrand: of(test_random),
         rmw: of(test_rmw),
+        load: of(test_load),
         hooks: vec![of(test_hook)],
     }
 }
@@ -249,6 +267,8 @@ fn both(
             rcx: 0,
         }
     };
+    // SAFETY: the same.
+    unsafe { LOADS = 0 };
     set_gs(thread.as_ptr() as u64);
     let rewritten = run(ground.base + CODE, start);
     set_gs(0);
@@ -319,6 +339,43 @@ fn atomics_do_what_they_did() {
                         "{snippet:x?}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// Behind an atomic instruction on the same word, which makes them decide about order.
+#[test]
+fn loads_are_made_on_what_is_found() {
+    let _guard = LOCK.lock();
+    let snippets: &[&[u8]] = &[
+        &[0x8b, 0x47, 0x20],                   // mov eax, [rdi+32]
+        &[0x4c, 0x8b, 0x7f, 0x20],             // mov r15, [rdi+32]
+        &[0x66, 0x8b, 0x4f, 0x20],             // mov cx, [rdi+32]
+        &[0x8a, 0x5f, 0x20],                   // mov bl, [rdi+32]
+        &[0x0f, 0xb6, 0x47, 0x20],             // movzx eax, byte [rdi+32]
+        &[0x4c, 0x0f, 0xb7, 0x67, 0x20],       // movzx r12, word [rdi+32]
+        &[0x0f, 0xbe, 0x6f, 0x20],             // movsx ebp, byte [rdi+32]
+        &[0x48, 0x63, 0x57, 0x20],             // movsxd rdx, [rdi+32]
+        &[0x48, 0x39, 0x77, 0x20],             // cmp [rdi+32], rsi
+        &[0x3b, 0x4f, 0x20],                   // cmp ecx, [rdi+32]
+        &[0x83, 0x7f, 0x20, 0xfe],             // cmp dword [rdi+32], -2
+        &[0x81, 0x7f, 0x20, 0xfe, 0xca, 0, 0], // cmp dword [rdi+32], 0xcafe
+        &[0xf6, 0x47, 0x20, 0x11],             // test byte [rdi+32], 17
+        &[0x4c, 0x85, 0x4f, 0x20],             // test [rdi+32], r9
+    ];
+    for snippet in snippets {
+        for flags in [0x202, 0x202 | FLAGS] {
+            for value in [0, 9, 0x8899_aabb_ccdd_eeff, u64::MAX - 1] {
+                let memory = [5, 6, 7, 8, value, 10, 11, 12];
+                let mut first = start();
+                first.flags = flags;
+                // lock dec dword [rdi+32]; (the load); nop; nop; ret
+                let code = [&[0xf0, 0xff, 0x4f, 0x20], *snippet, &[0x90, 0x90, 0xc3]].concat();
+                let [native, rewritten] = both(&code, first, memory, true, false);
+                assert_eq!(native, rewritten, "{snippet:x?}");
+                // SAFETY: the lock is held.
+                assert!(unsafe { LOADS } > 0, "{snippet:x?}: it was no load");
             }
         }
     }
@@ -464,7 +521,7 @@ fn descriptors_name_their_operands() {
     )
     .expect("plan");
     let emitted = common::check(&plan, 0);
-    let bytes = &emitted.trampolines[40..40 + descriptor::DESCRIPTOR_LEN];
+    let bytes = &emitted.trampolines[48..48 + descriptor::DESCRIPTOR_LEN];
     let d = Descriptor::decode(bytes.try_into().expect("32 bytes")).expect("descriptor");
     assert_eq!(
         d,

@@ -5,6 +5,8 @@
 pub const KEPT: usize = 8;
 /// So often at most a thread finds the same before it logs that.
 pub const MOST: u64 = (1 << COUNT_BITS) - 1;
+/// So many loads a follower makes before it looks at the log again.
+const AHEAD: u64 = 64;
 /// Bits of what others are told that hold the count. The rest are the place's.
 const COUNT_BITS: u32 = 24;
 
@@ -20,27 +22,57 @@ pub struct Poll {
     last: u32,
     /// Which of them is given up next.
     next: u32,
-    kept: [Kept; KEPT],
+    /// Of each, the instruction; 0: there is none.
+    sites: [u64; KEPT],
+    /// Its operand.
+    at: [u64; KEPT],
+    /// What was found.
+    values: [u64; KEPT],
+    /// Where the clock of the operand is.
+    clocks: [u64; KEPT],
+    /// What it showed.
+    shown: [u64; KEPT],
+    /// Where the leader tells others what it has counted.
+    tells: u64,
+    /// What it had told when this thread last looked there. (Where both look at once the one waits for the other's cache.)
+    seen: u64,
+    /// What it has told there itself, last.
+    own: u64,
+    /// What the stub for loads has found, until it lies where the instruction is made on it.
+    found: u64,
 }
 
-/// One load.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Kept {
-    /// The instruction; 0: there is none.
-    site: u64,
-    /// Its operand.
-    at: u64,
-    /// What was found.
-    value: u64,
-    /// What the clock of the operand showed.
-    clock: u32,
-    pad: u32,
-}
+/// A load: the instruction and its operand.
+pub type Which = (u64, u64);
+
+/// A clock that nobody holds: where it is, and what it shows, whole.
+pub type Clock = (u64, u64);
 
 impl Poll {
     /// Where the place lies in it.
     pub const POS: usize = core::mem::offset_of!(Poll, pos);
+    /// And what the stub for loads looks at.
+    pub const COUNT: usize = core::mem::offset_of!(Poll, count);
+    /// The same.
+    pub const LAST: usize = core::mem::offset_of!(Poll, last);
+    /// The same.
+    pub const SITES: usize = core::mem::offset_of!(Poll, sites);
+    /// The same.
+    pub const AT: usize = core::mem::offset_of!(Poll, at);
+    /// The same.
+    pub const VALUES: usize = core::mem::offset_of!(Poll, values);
+    /// The same.
+    pub const CLOCKS: usize = core::mem::offset_of!(Poll, clocks);
+    /// The same.
+    pub const SHOWN: usize = core::mem::offset_of!(Poll, shown);
+    /// The same.
+    pub const TELLS: usize = core::mem::offset_of!(Poll, tells);
+    /// The same.
+    pub const SEEN: usize = core::mem::offset_of!(Poll, seen);
+    /// The same.
+    pub const OWN: usize = core::mem::offset_of!(Poll, own);
+    /// The same.
+    pub const FOUND: usize = core::mem::offset_of!(Poll, found);
 
     /// Has a thread that stands at `pos` logged such a load last?
     pub const fn goes_on(&self, pos: u64) -> bool {
@@ -53,25 +85,21 @@ impl Poll {
         if self.pos != pos {
             return None;
         }
-        let last = self.last as usize % KEPT;
-        let is_it = |k: &Kept| k.site == site && k.at == at;
-        match is_it(&self.kept[last]) {
-            true => Some(last),
-            false => self.kept.iter().position(is_it),
-        }
+        (0..KEPT).find(|k| self.sites[*k] == site && self.at[*k] == at)
     }
 
     /// What such a load has found.
     pub const fn value(&self, which: usize) -> u64 {
-        self.kept[which % KEPT].value
+        self.values[which % KEPT]
     }
 
     /// Leader: need what such a load finds now not be logged? `awaited`: a follower sleeps until there is a record. (One
     /// that polls waits for others, and nobody for it.)
-    pub fn is_known(&self, which: usize, value: u64, clock: u32, awaited: bool) -> bool {
-        let kept = &self.kept[which % KEPT];
+    pub fn is_known(&self, which: usize, value: u64, shown: u64, awaited: bool) -> bool {
+        let which = which % KEPT;
         let polls = which == self.last as usize;
-        kept.value == value && self.count < MOST && (polls || kept.clock == clock && !awaited)
+        let stays = self.shown[which] == shown;
+        self.values[which] == value && self.count < MOST && (polls || stays && !awaited)
     }
 
     /// It has found the same again.
@@ -80,8 +108,15 @@ impl Poll {
         self.last = which as u32;
     }
 
-    /// A load has been logged, from `start` to `pos`.
-    pub fn logged(&mut self, (start, pos): (u64, u64), of: (u64, u64), value: u64, clock: u32) {
+    /// A load has been logged, from `start` to `pos`. `tells`: where its thread's leader tells what it counts from now on.
+    pub fn logged(
+        &mut self,
+        (start, pos): (u64, u64),
+        of: Which,
+        value: u64,
+        clock: Clock,
+        tells: u64,
+    ) {
         let which = match self.again(start, of.0, of.1) {
             Some(which) => which,
             None => {
@@ -93,19 +128,22 @@ impl Poll {
                 which
             }
         };
-        self.kept[which] = Kept {
-            site: of.0,
-            at: of.1,
-            value,
-            clock,
-            pad: 0,
-        };
+        (self.sites[which], self.at[which]) = of;
+        self.values[which] = value;
+        (self.clocks[which], self.shown[which]) = clock;
         (self.pos, self.count, self.last) = (pos, 0, which as u32);
+        self.tells = tells;
     }
 
     /// What the leader tells others: its place, and how often it has found the same there.
     pub const fn told(&self) -> u64 {
         self.pos << COUNT_BITS | self.count
+    }
+
+    /// The leader has gone on from this thread's place, and had found the same so often there. (Some of that is enough to go on
+    /// with: what a lost leader has logged may yet be withdrawn.)
+    pub fn has_seen(&mut self, count: u64) {
+        self.seen = self.pos << COUNT_BITS | count.min(self.count + AHEAD).min(MOST);
     }
 
     /// Has a leader that has told this found the same more often here than this thread?
@@ -124,10 +162,10 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     struct Record(u64, u64, u64, Option<u64>);
 
-    fn lead(p: &mut Poll, pos: &mut u64, site: u64, value: u64, clock: u32) -> Option<Record> {
+    fn lead(p: &mut Poll, pos: &mut u64, site: u64, value: u64) -> Option<Record> {
         let again = p.again(*pos, site, site);
         if let Some(which) = again
-            && p.is_known(which, value, clock, false)
+            && p.is_known(which, value, 0, false)
         {
             p.found_again(which);
             return None;
@@ -135,7 +173,7 @@ mod tests {
         let count = (again.is_some() || p.goes_on(*pos) && p.count > 0).then_some(p.count);
         let start = *pos;
         *pos += 3;
-        p.logged((start, *pos), (site, site), value, clock);
+        p.logged((start, *pos), (site, site), value, (0, 0), 0);
         Some(Record(*pos, site, value, count))
     }
 
@@ -163,7 +201,7 @@ mod tests {
             let range = if next(40) == 0 { 12 } else { 4 };
             let site = 1 + next(range);
             let value = memory[site as usize - 1];
-            records.extend(lead(&mut leader, &mut pos, site, value, 0));
+            records.extend(lead(&mut leader, &mut pos, site, value));
             found.push((site, value));
         }
         assert!(records.len() < found.len() / 2);
@@ -185,7 +223,7 @@ mod tests {
             let Record(end, of, seen, count) = records.next().expect("it is there");
             assert_eq!((of, seen), (site, value));
             assert!(count.is_none_or(|c| c == follower.count));
-            follower.logged((pos, end), (site, site), seen, 0);
+            follower.logged((pos, end), (site, site), seen, (0, 0), 0);
             pos = end;
         }
         assert!(records.next().is_none());
@@ -194,13 +232,13 @@ mod tests {
     #[test]
     fn what_is_told_is_of_one_place() {
         let mut p = Poll::default();
-        p.logged((0, 5), (1, 1), 9, 0);
+        p.logged((0, 5), (1, 1), 9, (0, 0), 0);
         let mut behind = p;
         p.found_again(0);
         assert!(behind.is_behind(p.told()));
         behind.found_again(0);
         assert!(!behind.is_behind(p.told()));
-        p.logged((5, 8), (2, 2), 9, 0);
+        p.logged((5, 8), (2, 2), 9, (0, 0), 0);
         p.found_again(1);
         p.found_again(1);
         assert!(!behind.is_behind(p.told()));
@@ -209,8 +247,8 @@ mod tests {
     #[test]
     fn what_was_counted_since_is_logged_but_where_one_polls() {
         let mut p = Poll::default();
-        p.logged((0, 5), (1, 1), 9, 3);
-        p.logged((5, 8), (2, 2), 9, 3);
+        p.logged((0, 5), (1, 1), 9, (0, 3), 0);
+        p.logged((5, 8), (2, 2), 9, (0, 3), 0);
         assert!(p.is_known(1, 9, 4, true), "it polls");
         assert!(p.is_known(0, 9, 3, false));
         assert!(!p.is_known(0, 9, 4, false), "its clock has gone on");

@@ -18,6 +18,8 @@ pub(super) struct Descriptor {
 }
 
 pub(super) mod op {
+    /// Where the operand's size is in the descriptor.
+    pub const SIZE_AT: usize = core::mem::offset_of!(super::Descriptor, size);
     pub const XADD: u8 = 0;
     pub const XCHG: u8 = 1;
     pub const CMPXCHG: u8 = 2;

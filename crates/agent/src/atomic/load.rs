@@ -30,8 +30,10 @@ use crate::thread;
 use crate::timer;
 use crate::wait::{Patience, announce, announce_end, intend_on};
 use core::sync::atomic::{AtomicU64, Ordering, fence};
-use geryon_abi::layout::{wait, why};
-use geryon_abi::record::{CLOCKED, POLLED, detail_of, kind, kind_of, low_of, short_of, word};
+use geryon_abi::layout::{MOST, Which, wait, why};
+use geryon_abi::record::{
+    CLOCKED, FAULTED, POLLED, detail_of, kind, kind_of, low_of, short_of, word,
+};
 use geryon_ring::memory::Log;
 use geryon_ring::world::Thread;
 
@@ -42,8 +44,8 @@ static PATIENCE: AtomicU64 = AtomicU64::new(2_000_000_000);
 /// But not below this.
 const LEAST: u64 = 50_000_000;
 
-/// Memory that is not there for so many nanoseconds, while its leader's thread logs nothing, is not there for that one.
-const FAULT_NS: u64 = 100_000_000;
+/// Memory that was not there for the leader is waited for so many nanoseconds to go here, too.
+const VANISH_NS: u64 = 2_000_000_000;
 
 /// The instruction is made, by the leader or a follower. Where there is nothing at the address it is left to the
 /// program's own one, which faults there. `interruptible`: a signal may come first.
@@ -105,22 +107,30 @@ fn lead(d: &Descriptor, at: u64, interruptible: bool) -> Made {
     if signal && again.is_some() && b.poll.count == 0 {
         return Made::Interrupted;
     }
+    let counts = b.poll.goes_on(start) && b.poll.count > 0;
+    let counted = again.is_some() || counts;
+    let polled = if counted { POLLED } else { 0 };
     let Some((value, now, left)) = observe(of_address(at), at, d.size) else {
+        let w = word(kind::LOAD, FAULTED | CLOCKED | polled, site(d), 0);
+        put(b, w);
+        if counted {
+            put(b, b.poll.count);
+        }
+        remember(b, w);
+        publish(b);
         return Made::Faults;
     };
     let ring = b.ring();
     let control = ring.control();
     let awaited = || control.follower_sleeps.load(Ordering::Relaxed) != 0;
     if let Some(which) = again.filter(|_| !signal)
-        && b.poll.is_known(which, value, now, awaited())
+        && b.poll.is_known(which, value, Slot::shows(now), awaited())
     {
         b.poll.found_again(which);
         control.again.store(b.poll.told(), Ordering::Release);
         return Made::Found(value);
     }
     let clocked = if left { CLOCKED } else { 0 };
-    let counted = b.poll.goes_on(start) && (again.is_some() || b.poll.count > 0);
-    let polled = if counted { POLLED } else { 0 };
     let w = word(kind::LOAD, clocked | polled, site(d), now);
     put(b, w);
     put(b, value);
@@ -136,8 +146,15 @@ fn lead(d: &Descriptor, at: u64, interruptible: bool) -> Made {
         false => publish_load(b),
     }
     let end = b.pos;
-    b.poll.logged((start, end), (d.site, at), value, now);
+    keep(b, (start, end), (d.site, at), value, now);
     Made::Found(value)
+}
+
+/// A load has been logged that found this, when the clock of its operand showed this.
+fn keep(mut b: Here, from_to: (u64, u64), which: Which, value: u64, shown: u32) {
+    let clock = (of_address(which.1).place(), Slot::shows(shown));
+    let tells = b.ring().control().again.as_ptr() as u64;
+    b.poll.logged(from_to, which, value, clock, tells);
 }
 
 /// Has the leader found the same more often at this thread's place than this one?
@@ -178,9 +195,6 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
         b.poll.found_again(which);
         return Some(Made::Found(b.poll.value(which)));
     }
-    if !has_next(b) && faults(b, d, at) {
-        return Some(Made::Faults);
-    }
     let Some(w) = peek(b) else {
         return Some(Made::Leads);
     };
@@ -196,20 +210,24 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
     let is_load = kind_of(w) == kind::LOAD;
     let is_ours = is_load && short_of(w) == site(d);
     let clocked = detail_of(w) & CLOCKED != 0;
-    let words = if clocked { 2 } else { 3 };
+    let faulted = is_load && detail_of(w) & FAULTED != 0;
+    let words = match (faulted, clocked) {
+        (true, _) => 1,
+        (_, true) => 2,
+        _ => 3,
+    };
     let polled = is_load && detail_of(w) & POLLED != 0;
     if let Some(which) = again
         && (!polled || b.poll.count < view(b, words))
     {
         // The leader has found the same, too, and has gone on from there, or has not yet found something else.
+        let count = if polled { view(b, words) } else { MOST };
+        b.poll.has_seen(count);
         b.poll.found_again(which);
         return Some(Made::Found(b.poll.value(which)));
     }
     if !is_ours {
-        // The leader's may have faulted: that is no record.
-        let Some(holds) = read(at, d.size) else {
-            return Some(Made::Faults);
-        };
+        let holds = read(at, d.size).unwrap_or(0);
         let ours = [ours, at, d.site, d.vaddr, holds, s.r[0], 0, 0];
         let code = match kind_of(w) == kind::LOAD {
             true => why::SITE,
@@ -217,6 +235,13 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
         };
         diverged(code, b.pos, ours);
         return None;
+    }
+    if faulted {
+        take(b, words + u64::from(polled));
+        remember(b, w);
+        verified(b);
+        vanishes(at, d.size);
+        return Some(Made::Faults);
     }
     let seen = view(b, 1);
     let slot = of_address(at);
@@ -235,7 +260,7 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
     remember(b, w);
     verified(b);
     let end = b.pos;
-    b.poll.logged((start, end), (d.site, at), value, low_of(w));
+    keep(b, (start, end), (d.site, at), value, low_of(w));
     Some(Made::Found(value))
 }
 
@@ -253,20 +278,18 @@ fn comes_again(b: Here) -> bool {
     }
 }
 
-/// Is nothing there, and has the leader's thread, which finds nothing either, logged nothing for a while? (It may have
-/// faulted for good: nobody goes on then.)
-fn faults(b: Here, d: &Descriptor, at: u64) -> bool {
+/// What was there is taken away by another thread: for its leader it was away.
+fn vanishes(at: u64, size: u8) {
     let since = timer::now(timer::MONOTONIC);
     let mut patience = Patience::new();
-    while !has_next(b) && !leads() && read(at, d.size).is_none() {
+    while read(at, size).is_some() {
         if patience.spend() {
-            if timer::now(timer::MONOTONIC) - since > FAULT_NS {
-                return true;
+            if timer::now(timer::MONOTONIC) - since > VANISH_NS {
+                return;
             }
             patience = Patience::new();
         }
     }
-    false
 }
 
 /// What the leader has seen, as it is here: memory tells, where it holds it, whether it is an address.

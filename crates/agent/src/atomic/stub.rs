@@ -16,6 +16,17 @@ macro_rules! restore {
     };
 }
 
+/// So many words lie below the return address.
+pub(super) const WORDS: usize = 17;
+
+/// They are no more, so that what the program may find on its stack is the same, however a load was made.
+macro_rules! wipe {
+    ($words:literal) => {
+        concat!(".rept ", $words, "\npush 0\n.endr")
+    };
+}
+pub(super) use wipe;
+
 global_asm!(
     "2:",
     "jmp geryon_look",
@@ -65,6 +76,8 @@ global_asm!(
     "test r13d, r13d",
     "jnz 3f",
     restore!(),
+    wipe!(17),
+    "lea rsp, [rsp + 8 * {below}]",
     "ret",
     // The original instruction, with rsp as it was there: that of the return address, and behind its words.
     "3:",
@@ -82,5 +95,6 @@ global_asm!(
     again = const AGAIN,
     signal = const super::SIGNAL,
     words = const 128 + 32 - 8,
+    below = const WORDS,
     hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
 );

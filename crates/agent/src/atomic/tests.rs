@@ -3,6 +3,7 @@
 
 extern crate std;
 
+mod again;
 mod calls;
 mod replicas;
 

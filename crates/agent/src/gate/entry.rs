@@ -16,10 +16,14 @@ const SITE_WORD: usize = 23;
 
 /// From the return address of an atomic's trampoline to the instruction itself. Mirrors
 /// `geryon_patch::descriptor::BY_ITSELF`.
-pub const BY_ITSELF: usize = 13;
+pub const BY_ITSELF: usize = 22;
 
 /// The same, to code that comes to the stub again. Mirrors `geryon_patch::descriptor::AGAIN`.
-pub const AGAIN: usize = 18;
+pub const AGAIN: usize = 27;
+
+/// From the return address of a load's trampoline to what is such a return address for the stub for atomics. Mirrors
+/// `geryon_patch::descriptor::FOUND`.
+pub const FOUND: usize = 32;
 
 global_asm!(
     // ---- entries ------------------------------------------------------------------
