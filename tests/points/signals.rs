@@ -162,3 +162,19 @@ fn a_wait_that_a_signal_has_ended_is_over_behind_a_loss() {
         all_right(&[&*guest.to_string_lossy()], places);
     }
 }
+
+/// A leader is lost while all threads of the program compute, and wait for a timer that it had set: its successor leads from
+/// where they compute, and the timer rings there. (It was asked to lead at its next call, to which it never came, since only a
+/// leader's process has the timer: 12 of 12 runs.)
+#[test]
+fn a_timer_rings_for_who_computes_behind_a_loss() {
+    let guest = guest::built("sig_compute_threads");
+    for threads in ["0", "2"] {
+        let argv = [&*guest.to_string_lossy(), threads];
+        for replicas in ["2", "3"] {
+            let places = (14..=24).map(|nth| vec![format!("record-published:{nth}:0")]);
+            let lost = right_of(replicas, &BOTH, &argv, fail_at(places), "leads from now on");
+            assert!(lost > 0, "no leader was lost");
+        }
+    }
+}

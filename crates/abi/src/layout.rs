@@ -110,6 +110,8 @@ pub const NAME_BYTES: usize = 16;
 /// How many atomics and polls are left to a thread of a serial run before it looks for the first time who waits for
 /// the turn; and where somebody does, or it waits itself.
 pub const FIRST_LOOK: u32 = 256;
+/// In place of a look's descriptor: there is nothing to look at, the process is asked to lead.
+pub const LOOK_ASKED: u64 = 1;
 /// Places that wait of which a thread keeps what it has seen there.
 pub const LOOKED: usize = 8;
 /// Bytes of the segment's header.
@@ -483,7 +485,7 @@ pub struct Block {
     /// Of the code that the monitor puts in the way of a thread that computes: rax and the flags.
     pub scratch: [u64; 2],
     /// A look at who waits for the turn: the descriptor of the instruction before which it is made, and the address
-    /// of its operand; 0, where the monitor has led the thread to it.
+    /// of its operand; 0, where the monitor has led the thread to it, and [`LOOK_ASKED`], where it is to lead.
     pub look: [u64; 2],
     /// Leader: place, address and value of the last looks that were made at loads, or at operations that change
     /// nothing; a loop may poll more than one word.

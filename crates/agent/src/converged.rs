@@ -1,7 +1,8 @@
 //! A thread that computes, and comes here from between two instructions, with every register as it was: either
 //! because the count of atomics and polls that were left to it is used up (`look.rs`), or because the monitor has
 //! stopped it in every replica where its state is the same. What is logged here happens at that instruction
-//! everywhere; then the thread goes on.
+//! everywhere; then the thread goes on. A process that is asked to lead, and of which all threads compute, is told so
+//! here, too: of that nothing is logged.
 //!
 //! (Seed 1, section 2.3, defers signals to the next call; who makes none would wait for ever.)
 
@@ -9,12 +10,13 @@ use crate::diverge::diverged;
 use crate::event::plain;
 use crate::log::{self, put, remember};
 use crate::look;
+use crate::promotion::promoted;
 use crate::raise::together::{self, Together};
 use crate::raise::{CONVERGED, POLLS, pending};
 use crate::serial;
 use crate::state::{Here, block, leads};
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{FIRST_LOOK, repeat, why};
+use geryon_abi::layout::{FIRST_LOOK, LOOK_ASKED, repeat, why};
 use geryon_abi::record::{detail_of, kind, kind_of, low_of, word};
 
 /// Called from the assembly entry with the application's registers; `Frame::pad` holds r11.
@@ -22,6 +24,11 @@ use geryon_abi::record::{detail_of, kind, kind_of, low_of, word};
 extern "C" fn geryon_on_converged(frame: &mut Frame) {
     let mut b = block();
     b.called = 0;
+    if b.look[0] == LOOK_ASKED {
+        // All that was logged is replayed, and what comes next is what the program does next: nothing is logged here.
+        promoted();
+        return;
+    }
     let looks = serial::looks();
     // Where instructions are ordered the stub for atomics comes here for a signal alone.
     let polls = !looks && b.look[0] != 0;

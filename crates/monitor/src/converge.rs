@@ -9,6 +9,7 @@
 //! names another point. What their states count tells for how long to run without a breakpoint
 //! (`course.rs`).
 
+mod enter;
 mod learn;
 mod meet;
 mod sentry;

@@ -39,6 +39,7 @@ mod untold;
 pub use children::Ended;
 
 use crate::journal::Event;
+use crate::meeting::CALLS_SOON;
 use crate::state::{Group, GroupId, Monitor, Process};
 use crate::{block_field, private_field};
 use anyhow::Result;
@@ -87,6 +88,8 @@ pub struct Takeover {
     formers: Vec<Pid>,
     older: Vec<Pid>,
     stage: Stage,
+    /// All threads of the successor may compute: when one of them is led next to where it sees what it was asked.
+    led_in: Option<Instant>,
     /// The successor is in its predecessor's process group, or in another one that the program has put it into.
     joined: bool,
     /// The user knows.
@@ -317,6 +320,7 @@ impl Monitor {
                 self.ask(id, t, pid)?;
                 self.dies_at(FaultPoint::SuccessorAsked, pid);
                 t.stage = Stage::Asked;
+                t.led_in = Some(Instant::now() + CALLS_SOON);
                 Ok(false)
             }
             Stage::Asked => self.has_taken_over(id, t, pid),
@@ -369,7 +373,13 @@ impl Monitor {
         self.memory(pid)?
             .read(private_field!(promotion), &mut state)?;
         if u32::from_le_bytes(state) != promotion::DONE {
-            // All its threads compute: the first one to come to a call will see it.
+            // All its threads compute: the first one to come to a call will see it. (It may wait for a signal of a timer
+            // that only a leader's process has.)
+            if t.led_in.is_some_and(|due| due <= Instant::now()) {
+                t.led_in = Some(Instant::now() + CALLS_SOON);
+                let touched = self.groups.get(&id).map(|g| g.segment.touched());
+                self.lead_in_alone(t.successor, pid, &touched.unwrap_or_default())?;
+            }
             return Ok(false);
         }
         if !t.told {
@@ -460,6 +470,7 @@ impl Takeover {
             formers: Vec::new(),
             older: Vec::new(),
             stage: Stage::Dying,
+            led_in: None,
             joined: false,
             told: false,
             outvoted: false,

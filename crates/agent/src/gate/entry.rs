@@ -128,6 +128,10 @@ global_asm!(
     "pop rcx",
     "lea rsp, [rsp + 128]",
     "jmp 3f",
+    ".globl geryon_asked",
+    "geryon_asked:",                 // from the monitor, as below: there is nothing to log, the process is to lead
+    "mov qword ptr gs:[{look}], {asked}",
+    "jmp 3f",
     ".globl geryon_converged",
     "geryon_converged:",             // from the monitor: gs:[0x20] = where the thread stood
     "mov qword ptr gs:[{look}], 0",
@@ -280,6 +284,7 @@ global_asm!(
     "ret",
     site = const SITE_WORD,
     look = const core::mem::offset_of!(Block, look),
+    asked = const geryon_abi::layout::LOOK_ASKED,
     itself = const BY_ITSELF,
     hook_rsp = const core::mem::offset_of!(Block, hook_rsp),
     orig = const PRIVATE_BASE + core::mem::offset_of!(Private, orig) as u64,

@@ -1,6 +1,5 @@
 //! The threads of one thread group, held until their states are equal.
 
-use crate::block_field;
 use crate::meeting::{
     Act, Course, LOOK, Meeting, Part, Phase, Sample, Side, Span, Word, differing, general, outputs,
     vectors,
@@ -326,30 +325,6 @@ impl Monitor {
             // One that is gone needs it no more. (Who runs to a breakpoint loses it there.)
             let _ = Stopped(part.tid).set_breakpoint(None);
             let _ = Stopped(part.tid).resume(0);
-        }
-    }
-
-    /// All enter their agents from where they stand.
-    pub(super) fn lead_in(&mut self, m: &Meeting) {
-        let enter = self.image.symbol("geryon_converged");
-        for part in &m.parts {
-            let thread = Stopped(part.tid);
-            let Ok(mut regs) = thread.regs() else {
-                continue;
-            };
-            let Some(block) = self.image.block_of(&regs) else {
-                continue;
-            };
-            let Ok(memory) = self.memory(part.pid) else {
-                continue;
-            };
-            // One that is gone is lost as it would be anywhere.
-            let _ = memory.set_word(block + block_field!(return_to), regs.rip);
-            regs.rip = enter;
-            regs.orig_rax = u64::MAX;
-            let _ = thread.set_breakpoint(None);
-            let _ = thread.set_regs(&regs);
-            let _ = thread.resume(0);
         }
     }
 }
