@@ -47,6 +47,8 @@ impl Monitor {
                 self.enter_agent(&part, "geryon_asked");
                 return Ok(());
             }
+            // It has come to a call meanwhile, and may have become a leader there.
+            self.note_halt(pid, &[tid]);
             self.release(&[tid]);
         }
         Ok(())
