@@ -25,13 +25,8 @@ int main(int argc, char **argv) {
   CHECK(threads <= THREADS);
   CHECK(signal(SIGALRM, on) != SIG_ERR);
   pthread_t t[THREADS];
-  sigset_t alarm;
-  CHECK(sigemptyset(&alarm) == 0 && sigaddset(&alarm, SIGALRM) == 0);
-  // (It is for main; a thread that computes beside others takes seconds to be interrupted.)
-  CHECK(pthread_sigmask(SIG_BLOCK, &alarm, NULL) == 0);
   for (uintptr_t i = 0; i < (uintptr_t)threads; i++)
     CHECK(pthread_create(&t[i], NULL, compute, (void *)i) == 0);
-  CHECK(pthread_sigmask(SIG_UNBLOCK, &alarm, NULL) == 0);
   struct itimerval it = {{0, 0}, {0, 30000}};
   CHECK(setitimer(ITIMER_REAL, &it, NULL) == 0);
   while (!stop)

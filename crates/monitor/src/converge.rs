@@ -234,6 +234,8 @@ impl Monitor {
             .hold_computing(&parts, slot, &mut held)
             .unwrap_or(false)
         {
+            // The leader's may have come to a call, which is cut short.
+            self.note_halt(leader, &held[..held.len().min(1)]);
             self.release(&held);
             return Ok(Found::Busy);
         }

@@ -14,7 +14,6 @@ pub use patience::{Aim, CALLS_SOON};
 
 use crate::code::SENTRY_BYTES;
 use geryon_abi::layout::Layout;
-use geryon_patch::Sentry;
 use geryon_tracee::Pid;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -169,6 +168,8 @@ pub struct Meeting {
     pub moved: bool,
     /// How often the thread that runs was stopped, and had not met the point.
     pub misses: u32,
+    /// What it had used when its last approach began, and how often it had been stopped before.
+    approach: (Option<Duration>, u32),
 }
 
 impl Meeting {
@@ -200,6 +201,7 @@ impl Meeting {
             posted: None,
             moved: false,
             misses: 0,
+            approach: (None, 0),
         }
     }
 
@@ -226,8 +228,12 @@ impl Meeting {
     /// that was to.
     pub fn stands_at_breakpoint(&mut self, tid: Pid, at_sentry: Option<u64>) -> bool {
         let approaches = matches!(self.phase, Phase::Approaches(..));
-        let is_posted = self.posted.as_ref().map(Posted::stopped) == at_sentry;
-        let is_it = approaches && self.parts[self.runs].tid == tid && is_posted;
+        let is_there = match (&self.posted, at_sentry) {
+            (Some(posted), Some(at)) => posted.stopped == at,
+            (Some(posted), None) => matches!(posted.way, Way::Sent(_)),
+            (None, at) => at.is_none(),
+        };
+        let is_it = approaches && self.parts[self.runs].tid == tid && is_there;
         self.stands |= is_it;
         is_it
     }
@@ -267,14 +273,22 @@ impl Meeting {
         self.met.iter().filter(|m| **m).count() == 1
     }
 
-    /// Words of the course, by their names, of which it is certain that the thread computes them.
-    pub fn own_words(&self) -> &[u64] {
-        if self.in_parallel { &[] } else { &self.words }
+    /// The approach begins, when the thread that runs has used so much.
+    pub fn approaches(&mut self, used: Option<Duration>) {
+        self.approach = (used, self.misses);
     }
 
-    /// An approach need not be short.
-    pub fn has_sentry(&mut self) {
-        self.course.may_come_from_far();
+    /// It ends. Where the thread was stopped seldom on its way it may come from far next time.
+    pub fn has_approached(&mut self, used: Option<Duration>) {
+        /// A stop takes it some ten microseconds, and everybody else some more.
+        const SELDOM: Duration = Duration::from_micros(200);
+        let (from, misses) = self.approach;
+        if let (Some(from), Some(used)) = (from, used)
+            && self.posted.is_some()
+            && SELDOM * (self.misses - misses) < used.saturating_sub(from)
+        {
+            self.course.may_come_from_far();
+        }
     }
 
     /// The next one that has not met the point. False: all have.
@@ -285,21 +299,35 @@ impl Meeting {
     }
 }
 
-/// One that stands in a replica's code.
+/// Code that stops the thread that runs where it may have met the point.
 #[derive(Debug)]
 pub struct Posted {
-    /// Over which instruction, and what that was.
+    /// The program's instruction at which the point is.
     pub site: u64,
-    pub old: Vec<u8>,
-    /// Where its own code lies.
+    /// Where the code lies.
     pub page: u64,
-    pub code: Sentry,
+    /// Where a thread stands that it has stopped.
+    pub stopped: u64,
+    /// Addresses in it and in the program that mean the same, sorted.
+    pub pcs: Vec<(u64, u64)>,
+    /// How a thread comes to it.
+    pub way: Way,
+}
+
+/// How a thread comes to code that may stop it.
+#[derive(Debug)]
+pub enum Way {
+    /// By a jump in the program's code, over these bytes.
+    Jump(Vec<u8>),
+    /// It is sent here, whenever a breakpoint of the processor's has stopped it at the point's instruction.
+    Sent(u64),
 }
 
 impl Posted {
-    /// Where a thread stands that it has stopped.
-    pub fn stopped(&self) -> u64 {
-        self.code.stopped
+    /// The program's address for one where it makes the program's instructions. None: it is in the midst of others.
+    pub fn original(&self, pc: u64) -> Option<u64> {
+        let at = self.pcs.binary_search_by_key(&pc, |e| e.0).ok()?;
+        Some(self.pcs[at].1)
     }
 
     pub fn contains(&self, pc: u64) -> bool {
@@ -341,14 +369,10 @@ mod tests {
         m.phase = Phase::Approaches(100_000, Span::new(Duration::from_secs(2), None));
         m.posted = Some(Posted {
             site: 0,
-            old: Vec::new(),
             page: 0,
-            code: Sentry {
-                code: Vec::new(),
-                stopped: 0,
-                go_on: 0,
-                jump: [0; 5],
-            },
+            stopped: 0,
+            pcs: Vec::new(),
+            way: Way::Jump(Vec::new()),
         });
         m.began = Instant::now() - Duration::from_secs(1);
         assert!(!m.is_over(), "who spins is met within this time");

@@ -20,10 +20,11 @@ pub struct Expected {
 pub struct Sentry {
     /// Content of the memory that was given for it.
     pub code: Vec<u8>,
-    /// Where the thread stands when it was stopped (behind the breakpoint instruction).
+    /// Where the thread stands when it was stopped (behind the breakpoint instruction). Rax and the flags are in the scratch
+    /// words then.
     pub stopped: u64,
-    /// Where it goes on from there. (rax and the flags are loaded from the scratch words.)
-    pub go_on: u64,
+    /// Addresses in the code and in the program that mean the same, sorted.
+    pub pcs: Vec<(u64, u64)>,
     /// What to write over the instruction; the rest of it is never executed.
     pub jump: [u8; JUMP_LEN],
 }
@@ -63,6 +64,35 @@ pub fn sentry(
     let len = sentry_site(bytes).ok_or(Error::BadPlan(site))?;
     let instruction = &bytes[..len];
     let mut asm = Asm::new(area);
+    let check = check(&mut asm, expected, scratch);
+    let moved = asm.here();
+    move_instruction(&mut asm, site, instruction);
+    let (jump, next) = (asm.here(), site + len as u64);
+    asm.relative(&[0xe9], next);
+    let pcs = vec![(moved, site), (jump, next)];
+    let code = asm.finish()?;
+    let mut jump = Asm::new(site);
+    jump.relative(&[0xe9], check.entry);
+    let jump = jump.finish()?;
+    Ok(Sentry {
+        code,
+        stopped: check.stopped,
+        pcs,
+        jump: jump.try_into().map_err(|_| Error::BadPlan(site))?,
+    })
+}
+
+/// The code that stops a thread or lets it pass, to what is put behind it.
+pub(crate) struct Check {
+    /// Where it begins.
+    pub entry: u64,
+    /// Where a thread stands that it has stopped.
+    pub stopped: u64,
+}
+
+/// Is everything as expected? What is put behind it is executed with all registers as they were before.
+pub(crate) fn check(asm: &mut Asm, expected: &Expected, scratch: [u32; 2]) -> Check {
+    let area = asm.here();
     let [rax, flags] = scratch.map(u32::to_le_bytes);
     let constants = expected.words.iter().map(|w| w.1);
     for constant in constants.chain(expected.registers) {
@@ -87,7 +117,7 @@ pub fn sentry(
         asm.put(&[0x48, 0xa1]);
         asm.put(&address.to_le_bytes());
         asm.relative(&[0x48, 0x3b, 0x05], constant(n));
-        differs(&mut asm);
+        differs(asm);
     }
     for register in 0..16u8 {
         if register == 0 {
@@ -100,7 +130,7 @@ pub fn sentry(
         let modrm = 0x05 | (register & 7) << 3;
         let at = constant(expected.words.len() + usize::from(register));
         asm.relative(&[rex, 0x3b, modrm], at);
-        differs(&mut asm);
+        differs(asm);
     }
     asm.put(&[0xcc]);
     let stopped = asm.here();
@@ -113,18 +143,7 @@ pub fn sentry(
     asm.put(&[0x04, 0x7f, 0x9e]);
     asm.put(&[0x65, 0x48, 0x8b, 0x04, 0x25]);
     asm.put(&rax);
-    move_instruction(&mut asm, site, instruction);
-    asm.relative(&[0xe9], site + len as u64);
-    let code = asm.finish()?;
-    let mut jump = Asm::new(site);
-    jump.relative(&[0xe9], entry);
-    let jump = jump.finish()?;
-    Ok(Sentry {
-        code,
-        stopped,
-        go_on: stopped,
-        jump: jump.try_into().map_err(|_| Error::BadPlan(site))?,
-    })
+    Check { entry, stopped }
 }
 
 /// The same instruction here; what it refers to relative to itself is still meant.
@@ -187,11 +206,16 @@ mod tests {
         assert!(seen.iter().all(|i| !i.is_invalid()));
         let jumps = seen.iter().filter(|i| i.is_jcc_short_or_near());
         assert!(jumps.clone().count() == 17);
-        assert!(jumps.into_iter().all(|i| i.near_branch_target() == s.go_on));
+        assert!(
+            jumps
+                .into_iter()
+                .all(|i| i.near_branch_target() == s.stopped)
+        );
         let last = seen.last().expect("a jump");
         assert_eq!(last.near_branch_target(), site + 6);
         let moved = &seen[seen.len() - 2];
         assert_eq!(moved.ip_rel_memory_address(), site + 6 + 0x10);
+        assert_eq!(s.pcs, [(moved.ip(), site), (last.ip(), site + 6)]);
         let jump = Decoder::with_ip(64, &s.jump, site, 0).decode();
         assert_eq!(jump.near_branch_target(), area + begin as u64);
     }

@@ -72,10 +72,10 @@ impl Areas {
         pages.any(|at| (*at..at + SENTRY_BYTES).contains(&pc))
     }
 
-    /// The page within reach of this address, if there is one already.
-    pub fn sentry_near(&self, site: u64) -> Option<u64> {
-        let near = |at: &&u64| site.abs_diff(**at) < SENTRY_REACH;
-        self.sentries.iter().find(near).copied()
+    /// The pages within reach of this address that are there already.
+    pub fn sentries_near(&self, site: u64) -> impl Iterator<Item = u64> {
+        let all = self.sentries.iter().copied();
+        all.filter(move |at| site.abs_diff(*at) < SENTRY_REACH)
     }
 
     /// Such a page has been mapped.
@@ -115,10 +115,10 @@ mod tests {
         let mut areas = Areas::default();
         let site = 0x5555_0000_1234;
         let page = sentry_pages(site).next().expect("there is room below");
-        assert_eq!(areas.sentry_near(site), None);
+        assert_eq!(areas.sentries_near(site).next(), None);
         areas.add_sentry(page);
-        assert_eq!(areas.sentry_near(site), Some(page));
-        assert_eq!(areas.sentry_near(0x7f00_0000_0000), None);
+        assert_eq!(areas.sentries_near(site).next(), Some(page));
+        assert_eq!(areas.sentries_near(0x7f00_0000_0000).next(), None);
         assert!(areas.contain(page + 100) && areas.inherited().has_sentry(page));
     }
 

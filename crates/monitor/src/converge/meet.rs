@@ -114,6 +114,7 @@ impl Monitor {
                 Stopped(m.runner().tid).resume(0)?;
                 m.stands = false;
                 let used = processor_time(m.runner().tid);
+                m.approaches(used);
                 m.phase = Phase::Approaches(most, Span::new(time, used));
             }
             Act::Swap => {
@@ -151,6 +152,7 @@ impl Monitor {
         let runner = m.runner();
         let at = runner.layout.place(point.layout.name(at));
         Stopped(runner.tid).set_breakpoint(Some(at))?;
+        self.post_out_of_line(m)?;
         Ok(true)
     }
 
@@ -177,6 +179,7 @@ impl Monitor {
                 if left == 0 || span.is_over(processor_time(thread.0)) {
                     return self.has_missed(m);
                 }
+                self.send_out_of_line(m)?;
                 thread.resume(0)?;
                 m.stands = false;
                 m.phase = Phase::Approaches(left, span);
@@ -184,6 +187,7 @@ impl Monitor {
             match poll_for(m.runner().tid)? {
                 Some(Stop::Signal(tid, libc::SIGTRAP)) if self.is_at_breakpoint(m, tid)? => {}
                 Some(other) => {
+                    self.is_seen_in_the_program(m, other)?;
                     self.on_stop(other)?;
                     return Ok(Step::Disturbed);
                 }
@@ -223,6 +227,7 @@ impl Monitor {
 
     /// The approach is over, and the thread stands.
     fn has_missed(&mut self, m: &mut Meeting) -> Result<Step> {
+        m.has_approached(processor_time(m.runner().tid));
         self.relieve(m)?;
         if !self.still_computes(m)? {
             return Ok(Step::Disturbed);

@@ -41,7 +41,7 @@ const BLIND: Act = Act::Approach(20_000, Duration::from_millis(500));
 /// A thread stops some 50 us after it was told to.
 const PRECISION: Duration = Duration::from_micros(120);
 /// From so far away a thread comes up in a second at worst, where it need not stop each time.
-const NEAR_FOR_A_SENTRY: Duration = Duration::from_millis(20);
+const NEAR_FOR_A_SENTRY: Duration = Duration::from_millis(5);
 /// It never runs for longer without a look.
 const LONGEST: Duration = Duration::from_millis(200);
 /// How long it runs between two samples: what counts in an outer loop changes seldom.

@@ -1,10 +1,10 @@
 //! For how long threads are held to be brought to the same state, and for how long they are left alone afterwards: most of
 //! the time they compute, whatever comes of it.
 //!
-//! What it costs to meet differs. Where a sentry stands a round takes some ten nanoseconds longer, and who spins is met in
-//! a second at worst. In a loop without an instruction that has room for one a breakpoint stops the thread in each round, 20 to
-//! 100 us where the round takes one nanosecond: to come up from as near as a thread can be stopped takes many seconds,
-//! all others wait meanwhile, and such a thread may have been 10 ms from its next call.
+//! What it costs to meet differs. Where a sentry stands, or the thread runs in a copy of its loop, a round takes some ten
+//! nanoseconds longer, and who spins is met in a second at worst. Where a breakpoint stops the thread in each round, or where what a
+//! sentry looks at is the same in each, that is 20 to 100 us for each: to come up from as near as a thread can be stopped may take
+//! many seconds, all others wait meanwhile, and such a thread may have been 10 ms from its next call.
 
 use super::LOOK;
 use std::time::Duration;
