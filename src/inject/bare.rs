@@ -10,7 +10,7 @@ use geryon_fault::journal::{Event as Line, event};
 use geryon_fault::outcome::End;
 use geryon_fault::{Fault, Target, When};
 use geryon_monitor::Watched;
-use geryon_tracee::{Event, Pid, Stop, Stopped, is_breakpoint, wait_any};
+use geryon_tracee::{Event, Pid, Stop, Stopped, wait_any};
 use launch::Children;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -233,7 +233,7 @@ impl Tracer {
         let Some(plan) = self.plan.as_mut() else {
             return Ok(false);
         };
-        if !plan.watched.watches(thread.0) || !is_breakpoint(&thread.siginfo()?) {
+        if !plan.watched.watches(thread.0) || !thread.is_breakpoint(&thread.siginfo()?) {
             return Ok(false);
         }
         if plan.watched.executed(thread.0, self.root) {

@@ -8,11 +8,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-static volatile sig_atomic_t last, hits;
+static volatile sig_atomic_t last, hits, code;
 static volatile int skip;
 static void on(int s, siginfo_t *si, void *p) {
-  (void)si;
   last = s;
+  code = si->si_code;
   hits++;
   ((ucontext_t *)p)->uc_mcontext.gregs[REG_RIP] += skip;
 }
@@ -31,6 +31,8 @@ int main(void) {
   skip = 0;
   __asm__ volatile("int3");
   CHECK(last == SIGTRAP);
+  __asm__ volatile(".byte 0xf1"); // int1
+  CHECK(last == SIGTRAP && code == TRAP_BRKPT);
   int fd = open(guest_tmp("bus"), O_CREAT | O_TRUNC | O_RDWR, 0600);
   char *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
   CHECK(fd >= 0 && p != MAP_FAILED && unlink(guest_tmp("bus")) == 0);
@@ -39,6 +41,6 @@ int main(void) {
   CHECK(last == SIGBUS);
   skip = 1;
   __asm__ volatile("hlt");
-  CHECK(last == SIGSEGV && hits == 5);
+  CHECK(last == SIGSEGV && hits == 6);
   guest_ok("sig_sync_faults");
 }

@@ -19,7 +19,7 @@ use crate::meeting::{Aim, CALLS_SOON, Convergence, Key, LOOK, Meeting, Part};
 use crate::state::{Group, GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{block_address, wait};
-use geryon_tracee::{Pid, Stopped, is_breakpoint};
+use geryon_tracee::{Pid, Stopped};
 use meet::Step;
 use std::time::{Duration, Instant};
 
@@ -116,7 +116,7 @@ impl Monitor {
     /// # Errors
     /// ESRCH when it is gone.
     pub(crate) fn on_converging_breakpoint(&mut self, tid: Pid, info: &[u64; 16]) -> Result<bool> {
-        let at_sentry = match is_breakpoint(info) {
+        let at_sentry = match Stopped(tid).is_breakpoint(info) {
             true => None,
             false => Some(Stopped(tid).regs()?.rip),
         };

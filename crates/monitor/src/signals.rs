@@ -5,7 +5,7 @@ use crate::state::{Crash, GroupId, Monitor};
 use crate::takeover::bare;
 use anyhow::Result;
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE, MAX_PENDING, MAX_THREADS};
-use geryon_tracee::{Pid, Regs, Stopped, is_breakpoint};
+use geryon_tracee::{Pid, Regs, Stopped};
 use std::time::Instant;
 
 mod delivery;
@@ -75,7 +75,7 @@ impl Monitor {
         if signal == libc::SIGTRAP && self.on_converging_breakpoint(tid, &info)? {
             return Ok(());
         }
-        if is_breakpoint(&info) {
+        if tracee.is_breakpoint(&info) {
             if !self.on_breakpoint(tid, pid)? {
                 // One that was left over.
                 tracee.set_breakpoint(None)?;

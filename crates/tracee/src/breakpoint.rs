@@ -14,13 +14,29 @@ const fn debug_register(number: usize) -> usize {
     offset_of!(libc::user, u_debugreg) + number * size_of::<libc::c_ulonglong>()
 }
 
-/// Does this signal (as 16 words) say that a breakpoint was hit?
-pub fn is_breakpoint(info: &[u64; 16]) -> bool {
-    const TRAP_HWBKPT: i32 = 4;
-    info[0] as i32 == libc::SIGTRAP && info[1] as i32 == TRAP_HWBKPT
-}
-
 impl Stopped {
+    /// Does this signal (as 16 words) say that a breakpoint of this thread was hit? (Virtual machines that are short of
+    /// cores lose now and then what the processor tells of it: the kernel takes it for an `int1` then.)
+    #[must_use]
+    pub fn is_breakpoint(self, info: &[u64; 16]) -> bool {
+        const TRAP_BRKPT: i32 = 1;
+        const TRAP_HWBKPT: i32 = 4;
+        let is_trap = info[0] as i32 == libc::SIGTRAP;
+        is_trap
+            && match info[1] as i32 {
+                TRAP_HWBKPT => true,
+                TRAP_BRKPT => self.breakpoint() == Some(info[2]),
+                _ => false,
+            }
+    }
+
+    /// The address that was last given to [`Stopped::set_breakpoint`]; 0: none was.
+    fn breakpoint(self) -> Option<u64> {
+        // SAFETY: the request takes integers.
+        let address = unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, self.0, debug_register(0), 0) };
+        (address != -1).then_some(address as u64)
+    }
+
     /// Let the thread stop with a SIGTRAP each time before it executes the instruction at `address`;
     /// None: no more.
     ///

@@ -17,7 +17,6 @@ mod stat;
 mod stop;
 
 pub use affinity::{affinity, set_affinity};
-pub use breakpoint::is_breakpoint;
 pub use extended::xsave_offset;
 pub use filter::{Gate, install_filter};
 pub use memory::RemoteMemory;

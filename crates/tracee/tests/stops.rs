@@ -1,5 +1,5 @@
 //! A process that is sent SIGSTOP while it is halted is stopped by that when it goes on, also if it is made to call
-//! something meanwhile.
+//! something meanwhile; and one that comes to a breakpoint is known to, whatever the kernel says of it.
 
 use geryon_tracee::{Event, Gate, Pid, Stop, Stopped, install_filter, kill, poll_for, seize};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -86,4 +86,41 @@ fn who_is_to_stop_stops_behind_a_call() {
         matches!(stop, Some(Stop::Signal(_, libc::SIGSTOP))),
         "{stop:?}"
     );
+}
+
+/// Two runs in 24 on a virtual machine of two cores with a load of five: a breakpoint that the kernel called an `int1`, since
+/// the register that tells was empty.
+#[test]
+fn what_the_kernel_takes_for_an_int1_is_a_breakpoint_where_one_is() {
+    let pid = child();
+    seize(pid).expect("it is a child");
+    Stopped(pid).interrupt().expect("it lives");
+    let halted = next(pid);
+    assert!(
+        matches!(halted, Some(Stop::Event(_, Event::Stop(_)))),
+        "{halted:?}"
+    );
+    let thread = Stopped(pid);
+    let mut info = [0; 16];
+    (info[0], info[1]) = (libc::SIGTRAP as u64, 1);
+    info[2] = tracee_test_called as *const () as u64;
+    assert!(!thread.is_breakpoint(&info), "there is none");
+    // Where it stands: it spins.
+    let at = thread.regs().expect("it is halted").rip;
+    thread
+        .set_breakpoint(Some(at))
+        .expect("there is a register");
+    thread.resume(0).expect("it is halted");
+    let stop = next(pid);
+    assert!(
+        matches!(stop, Some(Stop::Signal(_, libc::SIGTRAP))),
+        "{stop:?}"
+    );
+    let mut hit = thread.siginfo().expect("it is stopped by a signal");
+    assert!(thread.is_breakpoint(&hit));
+    hit[1] = 1;
+    assert!(thread.is_breakpoint(&hit), "the kernel knows no cause");
+    hit[2] += 1;
+    assert!(!thread.is_breakpoint(&hit), "an int1 elsewhere");
+    kill(pid, libc::SIGKILL);
 }

@@ -7,9 +7,7 @@ use crate::meeting::{
 use crate::state::Monitor;
 use anyhow::{Context, Result};
 use geryon_abi::layout::{BLOCK_BYTES, BLOCKS_BASE};
-use geryon_tracee::{
-    Pid, Regs, Stop, Stopped, await_report, is_breakpoint, poll_for, processor_time,
-};
+use geryon_tracee::{Pid, Regs, Stop, Stopped, await_report, poll_for, processor_time};
 use std::time::{Duration, Instant};
 
 /// The loop serves others again after so long.
@@ -218,7 +216,7 @@ impl Monitor {
     /// Does the thread stand where it was to be stopped?
     fn is_at_breakpoint(&self, m: &mut Meeting, tid: Pid) -> Result<bool> {
         let thread = Stopped(tid);
-        let at_sentry = match is_breakpoint(&thread.siginfo()?) {
+        let at_sentry = match thread.is_breakpoint(&thread.siginfo()?) {
             true => None,
             false => Some(thread.regs()?.rip),
         };
