@@ -128,6 +128,11 @@ pub const CASES: &[Case] = &[
         &["lbzip2", "-n4", "-dc", "@IN/text.bzip2"],
         "cmp stdout $IN/text",
     ),
+    free(case(
+        "ripgrep",
+        &["rg", "-j4", "-c", "-u", "pthread_mutex", "/usr/include"],
+        "rg -j1 -c -u pthread_mutex /usr/include | sort >native && sort stdout | cmp - native",
+    )),
     writing(
         &["out.264"],
         case(

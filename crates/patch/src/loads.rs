@@ -12,10 +12,11 @@
 //! - a load of a word at a fixed place whose address is taken somewhere, for a function that is given it, and whose
 //!   value is compared at once: a guard of something that is made once;
 //! - a load by which a function asks whether a word at a fixed place has been made yet (`once.rs`);
+//! - a load of a function's address that is made while the program runs (`pointer.rs`);
 //! - a byte that a function sets before it waits for a condition (`asleep.rs`).
 //!
-//! In the C library itself only the first three, and what is compared with zero at a fixed place (is there a free arena?):
-//! what its functions do is ordered by hooks around them.
+//! In the C library itself only the first three, and what is compared with zero, or by a register, at a fixed place (is there
+//! a free arena?) that a function with atomic instructions stores: what its functions do is ordered by hooks around them.
 //!
 //! Source: seed 2, sections 3 to 5 (what has to be ordered where the program says nothing).
 
@@ -27,7 +28,7 @@ use crate::loops::Loop;
 use crate::naps::Naps;
 use crate::place::{Place, fixed_word};
 use crate::twice::asks_twice;
-use crate::{SiteKind, flag, look, once, polled, spin};
+use crate::{SiteKind, flag, look, once, pointer, polled, spin};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -43,7 +44,7 @@ const ARGUMENTS: usize = 12;
 /// So many instructions behind a load are looked at for a compare.
 const LONG: usize = 200;
 /// So far behind an address that is taken a word may say whether what lies there has been made.
-const GIVEN: u64 = 64;
+pub const GIVEN: u64 = 64;
 
 /// A plain load, or a store, that the agent can do in the program's place.
 pub fn plain(i: &Instruction) -> Option<Rmw> {
@@ -103,10 +104,16 @@ pub struct Words {
     pub atomic: Vec<u64>,
     /// The addresses of these are taken. Sorted, too.
     pub given: Vec<u64>,
+    /// Functions with atomic instructions may change these. Sorted, too.
+    pub changed: Vec<u64>,
+    /// At these lie addresses of functions that are made while the program runs. Sorted, too.
+    pub pointers: Vec<u64>,
     /// Places of which nobody can change one, once the file has been loaded: tables of addresses, for one.
     pub constants: Vec<Range<u64>>,
     /// The file is the C library, whose functions have hooks, or a part of it.
     pub in_c_library: bool,
+    /// It is the library alone, and not a program that it is a part of.
+    pub is_shared: bool,
     /// Calls by which a thread waits.
     pub naps: Naps,
     /// Bytes by which threads say that they wait for a condition.
@@ -116,7 +123,7 @@ pub struct Words {
 impl Words {
     /// All are known.
     pub fn finish(&mut self) {
-        for all in [&mut self.atomic, &mut self.given] {
+        for all in [&mut self.atomic, &mut self.given, &mut self.changed] {
             all.sort_unstable();
             all.dedup();
         }
@@ -126,6 +133,12 @@ impl Words {
     /// Does it stay as it is?
     fn is_constant(&self, word: u64) -> bool {
         self.constants.iter().any(|places| places.contains(&word))
+    }
+
+    /// In the C library: may another thread change it, beside this one? (What it reads when it begins, malloc's limits for one, stays as
+    /// it is.)
+    fn may_change(&self, word: u64) -> bool {
+        !self.is_shared || self.changed.binary_search(&word).is_ok()
     }
 
     /// May a load of this word decide about order, wherever it is?
@@ -173,7 +186,9 @@ pub fn ordered(
             return true;
         }
         if words.in_c_library {
-            return meets_others && word.is_some() && asks_for_zero(&lines[at..], info);
+            return meets_others
+                && word.is_some_and(|w| words.may_change(w))
+                && asks_for_zero(&lines[at..], info);
         }
         let own = frame && lines[at].memory_base().full_register() == Register::RBP;
         word.is_some_and(|w| words.is_given(w)) && look::is_compared(&lines[at..], info)
@@ -199,6 +214,7 @@ pub fn ordered(
         out.extend(flag::asked(lines, info));
         out.extend(words.asleep.asked(lines, info));
         out.extend(once::asked(lines, info));
+        out.extend(pointer::called(lines, &words.pointers));
     }
     let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
     out.extend(compares.filter_map(|at| seed(&lines[..at], info)));
@@ -480,6 +496,21 @@ mod tests {
             0x48, 0x8b, 0x05, 0, 1, 0, 0, 0x64, 0x48, 0x8b, 0, 0x48, 0x85, 0xc0,
         ];
         assert_eq!(beside_atomic(&own), []);
+    }
+
+    /// Malloc's limits, which its functions ask for each time: loads of theirs were most of what some programs logged.
+    #[test]
+    fn in_the_c_library_what_is_set_once_decides_nothing() {
+        // cmp rcx, [rip+0x100]; lock dec dword [rdi]
+        let code = [0x48, 0x3b, 0x0d, 0, 1, 0, 0, 0xf0, 0xff, 0x0f];
+        let library = |changed| Words {
+            in_c_library: true,
+            is_shared: true,
+            changed,
+            ..Words::default()
+        };
+        assert_eq!(found(&code, &library(vec![])), []);
+        assert_eq!(found(&code, &library(vec![0x1107])), [0]);
     }
 
     #[test]

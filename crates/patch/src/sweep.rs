@@ -8,15 +8,20 @@ use crate::classify::{Class, classes, site};
 use crate::coverage::Piece;
 use crate::elf::{Image, Symbol};
 use crate::info::Info;
-use crate::loads::{Words, gives, is_atomic, plain};
+use crate::loads::{GIVEN, Words, gives, is_atomic, plain};
+use crate::look::compares;
 use crate::loops::closes;
 use crate::naps::{Calls, Naps, called};
 use crate::once::Made;
 use crate::place::fixed_word;
+use crate::pointer::Pointers;
 use crate::refs::Refs;
 use crate::spin::{is_sign, may_wait};
 use crate::volatile::Volatile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+
+/// The tag of a library's own name.
+const DT_SONAME: u64 = 14;
 
 /// What the sweep finds besides references.
 #[derive(Default)]
@@ -28,6 +33,7 @@ pub struct Found {
     /// What is known of words at fixed places.
     pub words: Words,
     volatile: Volatile,
+    pointers: Pointers,
     /// Which pieces load or store which words at fixed places.
     used: Vec<(usize, u64)>,
     /// Which pieces with loops call which functions.
@@ -40,6 +46,9 @@ impl Found {
         if !self.words.in_c_library {
             let volatile = self.volatile.words(refs, bytes);
             self.words.atomic.extend(volatile);
+            let (pointers, pieces) = self.pointers.finish();
+            self.words.pointers = pointers;
+            self.candidates.extend(pieces);
         }
         self.words.finish();
         let (words, naps) = (&self.words, &self.words.naps);
@@ -61,6 +70,7 @@ pub fn sweep(
     let mut found = Found::default();
     if opts.loads {
         found.words.constants = image.constants();
+        found.words.is_shared = image.dynamic(DT_SONAME).is_some();
         found.words.naps = Naps::of(image, symbols);
         found.words.asleep = Asleep::new(Calls::of_conditions(image, symbols));
     }
@@ -88,8 +98,10 @@ pub fn sweep(
             decoder.set_ip(piece.start);
             let mut candidate = false;
             let (mut is_round, calls) = (false, found.calls.len());
+            let (mut meets_others, stored) = (false, found.words.changed.len());
             found.words.asleep.begin();
             found.volatile.begin();
+            found.pointers.begin();
             made.begin();
             loop {
                 while decoder.ip() < piece.end {
@@ -114,15 +126,21 @@ pub fn sweep(
                             .calls
                             .extend(called(&instruction).map(|to| (index, to)));
                         found.volatile.see(&instruction);
+                        found.pointers.see(&instruction, index);
                         made.see(&instruction);
+                        found.words.changed.extend(changed(&instruction));
                         match fixed_word(&instruction) {
-                            Some(word) if is_atomic(&instruction) => found.words.atomic.push(word),
+                            Some(word) if is_atomic(&instruction) => {
+                                meets_others = true;
+                                found.words.atomic.push(word);
+                            }
                             Some(word) if opts.asked.contains(&instruction.ip()) => {
                                 found.words.atomic.push(word);
                             }
                             Some(word) if plain(&instruction).is_some() => {
                                 found.used.push((index, word));
                             }
+                            _ if is_atomic(&instruction) => meets_others = true,
                             _ => found.words.given.extend(gives(&instruction)),
                         }
                     }
@@ -147,6 +165,9 @@ pub fn sweep(
                     None => break,
                 }
             }
+            if !meets_others {
+                found.words.changed.truncate(stored);
+            }
             candidate |= made.may_be();
             if candidate {
                 found.candidates.push(index);
@@ -163,6 +184,20 @@ pub fn sweep(
     found.taken.sort_unstable();
     found.taken.dedup();
     found
+}
+
+/// The words at fixed places that it may change, itself or by whom it gives their address to.
+fn changed(i: &Instruction) -> impl Iterator<Item = u64> {
+    let stores = i.op0_kind() == OpKind::Memory && !compares(i);
+    let (word, len) = match gives(i) {
+        Some(word) => (Some(word), GIVEN),
+        None => (
+            fixed_word(i).filter(|_| stores),
+            i.memory_size().size() as u64,
+        ),
+    };
+    word.into_iter()
+        .flat_map(move |w| (w..w + len.max(1)).step_by(4))
 }
 
 /// Whether execution goes on behind the last instruction of a piece. Behind a call it does not: the
