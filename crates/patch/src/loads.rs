@@ -13,6 +13,7 @@
 //!   value is compared at once: a guard of something that is made once;
 //! - a load by which a function asks whether a word at a fixed place has been made yet (`once.rs`);
 //! - a load of a function's address that is made while the program runs (`pointer.rs`);
+//! - a load of a byte that a compiler would have compared in memory, were it not atomic (`unfolded.rs`);
 //! - a byte that a function sets before it waits for a condition (`asleep.rs`).
 //!
 //! In the C library itself only the first three, and what is compared with zero, or by a register, at a fixed place (is there
@@ -28,7 +29,7 @@ use crate::loops::Loop;
 use crate::naps::Naps;
 use crate::place::{Place, fixed_word};
 use crate::twice::asks_twice;
-use crate::{SiteKind, flag, look, once, pointer, polled, spin};
+use crate::{SiteKind, flag, look, once, pointer, polled, spin, unfolded};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -214,6 +215,9 @@ pub fn ordered(
         out.extend(flag::asked(lines, info));
         out.extend(words.asleep.asked(lines, info));
         out.extend(once::asked(lines, info));
+        let unfolded = unfolded::asked(lines, info);
+        out.extend(unfolded::of_objects(lines, &unfolded));
+        out.extend(unfolded);
         out.extend(pointer::called(lines, &words.pointers));
     }
     let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));

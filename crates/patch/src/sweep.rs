@@ -17,6 +17,7 @@ use crate::place::fixed_word;
 use crate::pointer::Pointers;
 use crate::refs::Refs;
 use crate::spin::{is_sign, may_wait};
+use crate::unfolded;
 use crate::volatile::Volatile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
@@ -103,6 +104,7 @@ pub fn sweep(
             found.volatile.begin();
             found.pointers.begin();
             made.begin();
+            let mut before = Instruction::default();
             loop {
                 while decoder.ip() < piece.end {
                     refs.add_start(decoder.ip());
@@ -128,6 +130,8 @@ pub fn sweep(
                         found.volatile.see(&instruction);
                         found.pointers.see(&instruction, index);
                         made.see(&instruction);
+                        candidate |= unfolded::may_be(&before, &instruction);
+                        before = instruction;
                         found.words.changed.extend(changed(&instruction));
                         match fixed_word(&instruction) {
                             Some(word) if is_atomic(&instruction) => {
