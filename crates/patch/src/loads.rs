@@ -202,11 +202,12 @@ pub fn ordered(
         .filter(|at| look::load(&lines[*at]).is_some() && decides(*at))
         .collect();
     let polled = polled::polled(lines, loops, &words.naps, info);
-    out.extend(
-        polled
-            .into_iter()
-            .filter(|at| reaches_compare(lines, *at, info)),
-    );
+    let as_well = match words.in_c_library {
+        true => Vec::new(),
+        false => polled::asked_as_well(lines, &polled.waited_for),
+    };
+    let polled = polled.all.into_iter().chain(as_well);
+    out.extend(polled.filter(|at| reaches_compare(lines, *at, info)));
     if meets_others && !words.in_c_library {
         out.extend(polled::polled_on_stack(lines, loops, info));
         out.extend(beside_atomics_on_stack(lines));

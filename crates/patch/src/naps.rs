@@ -40,6 +40,8 @@ const CONDITIONS: [&[u8]; 3] = [
     b"pthread_cond_timedwait",
     b"pthread_cond_clockwait",
 ];
+/// C++'s std::condition_variable::wait.
+const CONDITION_OF_CPP: &[u8] = b"_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE";
 /// Functions in which a thread waits for others or for input, and holds no lock meanwhile.
 const WAITS: [&[u8]; 12] = [
     b"sem_wait",
@@ -123,6 +125,8 @@ pub struct Naps {
     naps: Calls,
     waits: Calls,
     conditions: Calls,
+    /// These, and those of C++.
+    all_conditions: Calls,
     /// Short functions: an address, what they call, and how long they are.
     short: Vec<(u64, u64, u64)>,
 }
@@ -133,16 +137,22 @@ impl Naps {
             naps: Calls::named(image, symbols, &NAMES),
             waits: Calls::named(image, symbols, &WAITS),
             conditions: Calls::of_conditions(image, symbols),
+            all_conditions: Calls::named(
+                image,
+                symbols,
+                &[&CONDITIONS[..], &[CONDITION_OF_CPP]].concat(),
+            ),
             short: Vec::new(),
         }
     }
 
     /// By functions at these addresses.
     #[cfg(test)]
-    pub fn at(naps: Vec<u64>, waits: Vec<u64>) -> Naps {
+    pub fn at(naps: Vec<u64>, waits: Vec<u64>, conditions: Vec<u64>) -> Naps {
         Naps {
             naps: Calls::at(naps),
             waits: Calls::at(waits),
+            all_conditions: Calls::at(conditions),
             ..Naps::default()
         }
     }
@@ -172,9 +182,14 @@ impl Naps {
         }
     }
 
-    /// Is one of both kinds called there?
+    /// Is one of them called there?
     pub fn has(&self, at: u64) -> bool {
-        self.naps.has(at) || self.waits.has(at)
+        self.naps.has(at) || self.waits.has(at) || self.all_conditions.has(at)
+    }
+
+    /// Does it call one in which a thread waits for a condition?
+    pub fn is_for_condition(&self, i: &Instruction) -> bool {
+        self.all_conditions.is_called(i)
     }
 
     /// Does it call a function by which a thread naps?

@@ -5,15 +5,26 @@ use crate::info::Info;
 use crate::look::{any_load, is_compared, load, stores};
 use crate::loops::{LONGEST, Loop, is_fixed};
 use crate::naps::Naps;
+use crate::place::Place;
 use iced_x86::{Instruction, Mnemonic, Register};
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Polled {
+    /// All of them.
+    pub all: Vec<usize>,
+    /// Those in loops that sleep, or wait by a function; and by which loops end that wait for a condition. (These look while they hold
+    /// a lock, which orders them.)
+    pub waited_for: Vec<usize>,
+}
 
 /// Loads in loops that wait (they say so, or nap), or store nothing and call nothing, whose address stays the same all over
 /// the loop: compilers leave few there that nobody else may change. (In a long one that compares bytes, or indexes, they do.)
 /// In one that waits for others or for input by a function: those by which it ends.
-pub fn polled(lines: &[Instruction], loops: &[Loop], naps: &Naps, info: &mut Info) -> Vec<usize> {
-    let mut out = Vec::new();
-    let is_nap = |i: &Instruction| naps.is_nap(i);
-    let is_wait = |i: &Instruction| naps.is_wait(i);
+pub fn polled(lines: &[Instruction], loops: &[Loop], naps_of: &Naps, info: &mut Info) -> Polled {
+    let mut out = Polled::default();
+    let is_nap = |i: &Instruction| naps_of.is_nap(i);
+    let is_wait = |i: &Instruction| naps_of.is_wait(i);
     let may_be_long = lines.iter().any(|i| is_nap(i) || is_wait(i));
     let long = |at| {
         let l = Loop::of_length(lines, at, LONGEST)?;
@@ -33,6 +44,13 @@ pub fn polled(lines: &[Instruction], loops: &[Loop], naps: &Naps, info: &mut Inf
         let naps = l.says_so() || l.body.iter().any(is_nap);
         let looks = (asks || !calls) && l.stores_nothing(info);
         let waits = l.body.iter().any(is_wait);
+        if l.body.iter().any(|i| naps_of.is_for_condition(i)) {
+            let ends = |k: &usize| {
+                load(&l.body[*k]).is_some() && is_fixed(*k, &l.body, info) && l.ends_by(*k, info)
+            };
+            let found = (0..l.body.len()).filter(ends).map(|k| l.from + k);
+            out.waited_for.extend(found);
+        }
         if !naps && !looks && !waits {
             continue;
         }
@@ -45,9 +63,25 @@ pub fn polled(lines: &[Instruction], loops: &[Loop], naps: &Naps, info: &mut Inf
                 && ((naps || looks) && (says || is_word) && (naps || !l.counts_up_to(*k, info))
                     || waits && l.ends_by(*k, info))
         };
-        out.extend((0..l.body.len()).filter(is_one).map(|k| l.from + k));
+        let found = (0..l.body.len()).filter(is_one).map(|k| l.from + k);
+        let begin = out.all.len();
+        out.all.extend(found);
+        if l.body.iter().any(|i| is_nap(i) || is_wait(i)) {
+            out.waited_for.extend_from_slice(&out.all[begin..]);
+        }
     }
     out
+}
+
+/// Loads of words that the function waits for elsewhere: what another thread stores to end the wait it may ask for without
+/// waiting, too. (bowtie2 asks so whether a buffer has been written, before it takes the lock to wait for that.)
+pub fn asked_as_well(lines: &[Instruction], waited_for: &[usize]) -> Vec<usize> {
+    let place = |at: &usize| Place::of(&lines[*at]);
+    let places: Vec<Place> = waited_for.iter().filter_map(place).collect();
+    let is_one =
+        |at: &usize| load(&lines[*at]).is_some() && place(at).is_some_and(|p| places.contains(&p));
+    let all = 0..lines.len();
+    all.filter(|_| !places.is_empty()).filter(is_one).collect()
 }
 
 /// Loads of what lies on the stack, whose address the function gives away, in loops that do not store there; and behind
@@ -97,18 +131,20 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions};
 
     const WAIT: u64 = 0x2000;
+    const CONDITION: u64 = 0x3000;
 
     /// Those of code at 0x1000.
     fn found(code: &[u8]) -> Vec<usize> {
         let decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
         let lines: Vec<Instruction> = decoder.into_iter().collect();
         let loops = Loop::all(&lines);
-        polled(
-            &lines,
-            &loops,
-            &Naps::at(Vec::new(), vec![WAIT]),
-            &mut Info::new(),
-        )
+        let naps = Naps::at(Vec::new(), vec![WAIT], vec![CONDITION]);
+        let found = polled(&lines, &loops, &naps, &mut Info::new());
+        let mut all = found.all;
+        all.extend(asked_as_well(&lines, &found.waited_for));
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     #[test]
@@ -122,6 +158,19 @@ mod tests {
         // It calls something else.
         code[8] = 0xf5;
         assert_eq!(found(&code), []);
+    }
+
+    #[test]
+    fn what_a_condition_is_for_may_be_asked_before_the_lock_is_taken() {
+        // cmp [rbx+0x30], rcx; je +0; call LOCK; cmp [rbx+0x30], rcx; je +7; call CONDITION; jmp -13
+        let mut code = [
+            0x48, 0x39, 0x4b, 0x30, 0x74, 0, 0xe8, 0xf5, 0x2f, 0, 0, 0x48, 0x39, 0x4b, 0x30, 0x74,
+            7, 0xe8, 0xea, 0x1f, 0, 0, 0xeb, 0xf3, 0xc3,
+        ];
+        assert_eq!(found(&code), [0, 3]);
+        // The first one asks for another word.
+        code[3] = 0x38;
+        assert_eq!(found(&code), [3]);
     }
 
     #[test]
