@@ -53,7 +53,9 @@ pub fn of_objects(lines: &[Instruction], asked: &[usize]) -> Vec<usize> {
     let objects: Vec<Register> = asked.iter().filter_map(|at| object(&lines[*at])).collect();
     let pairs = lines.windows(2).enumerate();
     let asks = pairs.filter(|(_, pair)| {
-        is_tested(&pair[0], &pair[1], 8) && object(&pair[0]).is_some_and(|o| objects.contains(&o))
+        is_tested(&pair[0], &pair[1], 8)
+            && load(&pair[0]).is_some()
+            && object(&pair[0]).is_some_and(|o| objects.contains(&o))
     });
     asks.map(|(at, _)| at).collect()
 }
