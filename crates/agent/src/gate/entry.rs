@@ -10,6 +10,21 @@ const _: () = assert!(core::mem::offset_of!(Block, frame) == 0x28);
 /// traces (the originals of hooked functions are shallow).
 const WIPE_BYTES: usize = 768;
 
+/// Registers that a function need not keep, but for its result. Nobody asks for them, and yet the program may come to see them:
+/// the dynamic linker puts all of them on its stack when it looks up the next function.
+macro_rules! forget {
+    () => {
+        concat!(
+            "xor ecx, ecx\nxor edx, edx\nxor esi, esi\nxor edi, edi\nxor r8d, r8d\nxor r9d, r9d\n",
+            "xor r10d, r10d\nxor r11d, r11d\n",
+            "pxor xmm0, xmm0\npxor xmm1, xmm1\npxor xmm2, xmm2\npxor xmm3, xmm3\npxor xmm4, xmm4\n",
+            "pxor xmm5, xmm5\npxor xmm6, xmm6\npxor xmm7, xmm7\npxor xmm8, xmm8\npxor xmm9, xmm9\n",
+            "pxor xmm10, xmm10\npxor xmm11, xmm11\npxor xmm12, xmm12\npxor xmm13, xmm13\n",
+            "pxor xmm14, xmm14\npxor xmm15, xmm15"
+        )
+    };
+}
+
 /// Distance from a trampoline's return label back to the word that holds the address behind
 /// the original `syscall` instruction. Mirrors `geryon_patch::SITE_WORD_OFFSET`.
 const SITE_WORD: usize = 23;
@@ -211,6 +226,7 @@ global_asm!(
     "pop r11",
     "pop qword ptr gs:[{hook_rsp}]",
     "mov rsp, r11",
+    forget!(),                       // what is left there depends on who ran what
     "ret",
     "6:",                            // (it keeps the function's result)
     "push rax",
