@@ -1,6 +1,8 @@
 // build: -pthread -O1 -mno-red-zone
 // varies
 // loses
+// not in code: what is left in registers may be addresses
+// not in data: what is left in registers may be addresses
 // Proves: what a function leaves in registers that it need not keep is the same in every replica, whoever has run the C
 // library's own code. Programs do not ask for it, but come to see it: the dynamic linker puts all registers on the stack when it looks
 // up the next function, and who sorts in parallel later exchanges what lies there (diamond).
