@@ -65,8 +65,8 @@ fn child() -> Pid {
     pid
 }
 
-#[test]
-fn who_is_to_stop_stops_behind_a_call() {
+/// The same, halted.
+fn halted_child() -> Pid {
     let pid = child();
     seize(pid).expect("it is a child");
     Stopped(pid).interrupt().expect("it lives");
@@ -75,6 +75,12 @@ fn who_is_to_stop_stops_behind_a_call() {
         matches!(halted, Some(Stop::Event(_, Event::Stop(_)))),
         "{halted:?}"
     );
+    pid
+}
+
+#[test]
+fn who_is_to_stop_stops_behind_a_call() {
+    let pid = halted_child();
     kill(pid, libc::SIGSTOP);
     let at = tracee_test_calls as *const () as u64;
     let called = Stopped(pid).injected_syscall(at, libc::SYS_getpid, [0; 6]);
@@ -88,18 +94,11 @@ fn who_is_to_stop_stops_behind_a_call() {
     );
 }
 
-/// Two runs in 24 on a virtual machine of two cores with a load of five: a breakpoint that the kernel called an `int1`, since
+/// Three of some thirty runs on a virtual machine of two cores with a load of five: a breakpoint that the kernel called an `int1`, since
 /// the register that tells was empty.
 #[test]
 fn what_the_kernel_takes_for_an_int1_is_a_breakpoint_where_one_is() {
-    let pid = child();
-    seize(pid).expect("it is a child");
-    Stopped(pid).interrupt().expect("it lives");
-    let halted = next(pid);
-    assert!(
-        matches!(halted, Some(Stop::Event(_, Event::Stop(_)))),
-        "{halted:?}"
-    );
+    let pid = halted_child();
     let thread = Stopped(pid);
     let mut info = [0; 16];
     (info[0], info[1]) = (libc::SIGTRAP as u64, 1);
