@@ -30,6 +30,7 @@ pub mod sent;
 pub mod strict;
 mod timer;
 mod turns;
+mod vain;
 pub mod verify;
 pub mod vforked;
 pub mod wait;
@@ -47,6 +48,7 @@ pub use segment::{Alone, CoreLine, FollowerLine, Header, MARKS, Mark, OpenHeader
 pub use sent::Sent;
 pub use timer::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Timer};
 pub use turns::{Turns, turn};
+pub use vain::Vain;
 pub use word::{Word32, Word64};
 
 use core::mem::{align_of, offset_of, size_of};
@@ -523,6 +525,8 @@ pub struct Block {
     pub filter: u64,
     /// What it polls, with clocks.
     pub poll: Poll,
+    /// Leader: an operation that it makes again and again in vain, with clocks.
+    pub vain: Vain,
     /// Leader: the number of the last load that it has marked in its ring.
     pub noted: u64,
     /// Follower: the number of the last load of its own of a word that threads store plainly.

@@ -12,6 +12,7 @@ mod replay;
 mod stub;
 #[cfg(test)]
 mod tests;
+mod vain;
 mod value;
 mod waiting;
 mod wide;
@@ -34,7 +35,12 @@ const SIGNAL: u32 = 2;
 
 /// `hook`: where the hooked function has been called in whose original the thread is, or 0.
 #[unsafe(no_mangle)]
-extern "C" fn geryon_on_atomic(s: &mut Saved, d: &Descriptor, address: u64, hook: u64) -> u32 {
+pub(in crate::atomic) extern "C" fn geryon_on_atomic(
+    s: &mut Saved,
+    d: &Descriptor,
+    address: u64,
+    hook: u64,
+) -> u32 {
     let at = target(d, s, address);
     let outcome = match d.op {
         n if op::loads(n) => load::ordered(s, d, at, hook == 0),

@@ -68,8 +68,10 @@ pub const OFFSET_SOURCE: usize = 26;
 pub const OFFSET_REGISTER: usize = 27;
 /// Offset of the length of the original instruction (u8).
 pub const OFFSET_LEN: usize = 28;
-/// Offset of whether a compare's expected value is a constant (u8); two zero bytes follow.
+/// Offset of whether a compare's expected value is a constant (u8).
 pub const OFFSET_CONSTANT: usize = 29;
+/// Offset of whether a loop waits by it (u8); a zero byte follows.
+pub const OFFSET_SPINS: usize = 30;
 
 /// No source operand but those the operation implies.
 pub const SOURCE_NONE: u8 = 0;
@@ -224,6 +226,8 @@ pub struct Descriptor {
     pub len: u8,
     /// See [`crate::Window::constants`].
     pub constant: bool,
+    /// See [`crate::Window::spins`].
+    pub spins: bool,
 }
 
 impl Descriptor {
@@ -246,6 +250,7 @@ impl Descriptor {
         out[OFFSET_REGISTER] = register;
         out[OFFSET_LEN] = self.len;
         out[OFFSET_CONSTANT] = u8::from(self.constant);
+        out[OFFSET_SPINS] = u8::from(self.spins);
         out
     }
 
@@ -268,6 +273,7 @@ impl Descriptor {
             source,
             len: bytes[OFFSET_LEN],
             constant: bytes[OFFSET_CONSTANT] != 0,
+            spins: bytes[OFFSET_SPINS] != 0,
         })
     }
 }
@@ -294,6 +300,7 @@ mod tests {
                     source,
                     len: 5,
                     constant: op == Op::Cmpxchg,
+                    spins: op == Op::Xchg,
                 };
                 assert_eq!(Descriptor::decode(&d.encode()), Some(d));
             }

@@ -40,6 +40,7 @@ impl Plan {
             entry: None,
             loops_to: None,
             constants: Vec::new(),
+            spins: Vec::new(),
             waits: vec![vaddr],
             asked: Vec::new(),
         };

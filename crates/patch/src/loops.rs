@@ -96,11 +96,19 @@ impl Loop {
 
     /// Does it store nowhere but in the function's own frame?
     pub fn stores_own(&self, info: &mut Info) -> bool {
+        self.stores_own_but(|_| false, info)
+    }
+
+    /// The same, but for some instructions.
+    pub fn stores_own_but(&self, but: impl Fn(&Instruction) -> bool, info: &mut Info) -> bool {
         let own = |i: &Instruction| {
             i.mnemonic() == Mnemonic::Push
                 || matches!(i.memory_base(), Register::RSP | Register::RBP)
         };
-        !self.body.iter().any(|i| !own(i) && stores(i, info))
+        !self
+            .body
+            .iter()
+            .any(|i| !own(i) && !but(i) && stores(i, info))
     }
 
     /// Its loads whose address stays the same, and whose value is compared.

@@ -97,6 +97,8 @@ pub struct Window {
     /// Link-time addresses of the compares whose expected value is a constant. That of any other may come
     /// from a plain load, which a follower may make earlier or later than the leader.
     pub constants: Vec<u64>,
+    /// Those of the atomics by which a loop waits (`vain.rs`).
+    pub spins: Vec<u64>,
     /// Those of the places where a loop may wait, of loads that decide about order, and of stores.
     pub waits: Vec<u64>,
     /// Those of other loads (arithmetic) and stores (on the stack), and of updates that are not atomic, which somebody asked

@@ -246,6 +246,7 @@ impl Shape<'_, '_> {
                     source,
                     len: i.len() as u8,
                     constant: self.window.constants.contains(&vaddr),
+                    spins: self.window.spins.contains(&vaddr),
                 };
                 self.asm.put(&d.encode());
             }

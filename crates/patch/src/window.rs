@@ -7,7 +7,7 @@ use crate::info::Info;
 use crate::loads::{Words, is_atomic};
 use crate::loops::Loop;
 use crate::refs::Refs;
-use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, asked, loads, spin};
+use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, asked, loads, spin, vain};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use std::ops::Range;
 
@@ -25,6 +25,8 @@ pub(crate) struct Line {
     pub i: Instruction,
     pub site: Option<SiteKind>,
     pub moving: Moving,
+    /// A loop waits by it.
+    pub spins: bool,
 }
 
 /// One decoded function and its surroundings.
@@ -89,7 +91,12 @@ impl<'a> Function<'a> {
             } else {
                 moving(&i)
             };
-            Line { i, site, moving }
+            Line {
+                i,
+                site,
+                moving,
+                spins: false,
+            }
         };
         let mut lines: Vec<Line> = decoder.into_iter().map(line).collect();
         let all: Vec<Instruction> = lines.iter().map(|l| l.i).collect();
@@ -116,6 +123,10 @@ impl<'a> Function<'a> {
             asked
                 .into_iter()
                 .for_each(|(at, kind)| mark(vec![at], kind));
+        }
+        if opts.rmw {
+            let found = vain::spins(&loops, &around.words.naps, info);
+            found.into_iter().for_each(|at| lines[at].spins = true);
         }
         Function {
             lines,
@@ -413,6 +424,7 @@ impl<'a> Function<'a> {
                 .filter(|at| self.expects_constant(*at))
                 .map(|at| self.lines[at].i.ip())
                 .collect(),
+            spins: lines.iter().filter(|l| l.spins).map(|l| l.i.ip()).collect(),
             waits: lines
                 .iter()
                 .filter(|l| {

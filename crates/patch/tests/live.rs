@@ -533,6 +533,7 @@ fn descriptors_name_their_operands() {
             source: Source::Immediate(-5),
             len: 5,
             constant: false,
+            spins: false,
         }
     );
 }

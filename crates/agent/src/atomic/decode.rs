@@ -14,7 +14,9 @@ pub(super) struct Descriptor {
     pub(super) len: u8,
     /// A compare expects a constant.
     pub(super) constant: u8,
-    pub(super) pad: [u8; 2],
+    /// A loop waits by it.
+    pub(super) spins: u8,
+    pub(super) pad: u8,
 }
 
 pub(super) mod op {

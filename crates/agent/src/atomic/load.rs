@@ -68,7 +68,7 @@ pub(super) fn ordered(s: &mut Saved, d: &Descriptor, at: u64, interruptible: boo
 }
 
 /// What memory holds there, if something is there.
-fn read(at: u64, size: u8) -> Option<u64> {
+pub(super) fn read(at: u64, size: u8) -> Option<u64> {
     let mut found = 0;
     guarded(|| found = load(at, size)).then_some(found)
 }

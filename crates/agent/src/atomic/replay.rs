@@ -4,7 +4,7 @@
 use super::compute::{apply, apply_cmpxchg, new_value};
 use super::decode::{Descriptor, Saved, compare_operands, op};
 use super::operand::{await_value, exchange, load};
-use super::site;
+use super::{site, vain};
 use crate::access::here;
 use crate::clock::{advance, await_past_at, await_tick_at, of_address};
 use crate::diverge::diverged;
@@ -18,6 +18,7 @@ use geryon_abi::record::{FAILED, detail_of, kind, kind_of, low_of, short_of, wor
 pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
     let b = block();
     let slot = of_address(at);
+    let turns = vain::await_other(b, s, d, at, compares);
     slot.enter();
     let (expected, seen) = if compares {
         let (expected, new) = compare_operands(s, d);
@@ -52,6 +53,9 @@ pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
         slot.clock.store(now.wrapping_add(1), Ordering::Relaxed);
     }
     slot.leave();
+    if d.spins != 0 && changes_nothing(s, d, compares, seen) {
+        vain::keep(b, d, at, seen, turns);
+    }
     if compares {
         apply_cmpxchg(d, s, expected, seen)
     } else {
@@ -64,6 +68,14 @@ fn left(s: &Saved, d: &Descriptor, compares: bool, seen: u64) -> u64 {
     match compares {
         true => compare_operands(s, d).1,
         false => new_value(d, s, seen),
+    }
+}
+
+/// Does it leave memory as it is, where it finds `seen`?
+pub(super) fn changes_nothing(s: &Saved, d: &Descriptor, compares: bool, seen: u64) -> bool {
+    match compares {
+        true => compare_operands(s, d).0 != seen,
+        false => new_value(d, s, seen) == seen,
     }
 }
 

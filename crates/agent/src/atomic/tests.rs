@@ -6,6 +6,7 @@ extern crate std;
 mod again;
 mod calls;
 mod replicas;
+mod vain;
 
 use super::compute::{AF, PF, SF, apply, apply_cmpxchg, apply_load, new_value};
 use super::decode::{Descriptor, Saved, compare_operands, mask, op, target};
@@ -288,7 +289,8 @@ fn in_software(form: &Form, s: &mut State) {
         register: form.register,
         len: 0,
         constant: 0,
-        pad: [0; 2],
+        spins: 0,
+        pad: 0,
     };
     // As `lahf` and `seto` save them, and `add al, 0x7f; sahf` brings them back.
     let mut saved = Saved {

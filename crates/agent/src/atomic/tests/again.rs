@@ -98,7 +98,8 @@ fn load(site: usize, size: u8, address: u64, random: &mut Random) -> (u64, bool)
         register: RAX as u8,
         len: 5,
         constant: 0,
-        pad: [0; 2],
+        spins: 0,
+        pad: 0,
     };
     let kept = core::array::from_fn(|_| random.next());
     let mut trial = Trial {

@@ -122,7 +122,8 @@ fn through_stub(form: &Form, address: u64, r: &mut [u64; 16], flags: &mut u64) -
         register: form.register,
         len: 5,
         constant: 0,
-        pad: [0; 2],
+        spins: 0,
+        pad: 0,
     };
     let xmm = core::array::from_fn(|i| u128::from(r[i]) << 64 | u128::from(!r[i]));
     let mut trial = Trial {
