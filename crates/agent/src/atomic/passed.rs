@@ -22,22 +22,30 @@ pub fn all_passed(me: Here, epoch: u64) -> bool {
 }
 
 fn has_passed(b: Here, epoch: u64) -> bool {
-    let (pos, stands) = place(b);
+    let place = place(b);
     // SAFETY: a word of another thread's block, written whole.
     if unsafe { core::ptr::from_ref(&b.loaded).read_volatile() } > epoch {
         return true;
     }
-    let ring = b.ring();
-    if ring.head() <= pos && (stands || joins(b)) {
+    let (ring, pos) = (b.ring(), place.pos);
+    if ring.head() <= pos {
         // It stores nothing before its leader has logged what it does next, or before that thread has ended.
-        return true;
+        return place.waits && !finds_again(b, pos) || joins(b);
     }
     let first = ring.read(pos);
     let loads = kind_of(first) == kind::LOAD && detail_of(first) & CLOCKED == 0;
-    if stands && loads && ring.read(pos + 2) > epoch {
+    if place.stands && loads && ring.read(pos + 2) > epoch {
         return true;
     }
-    marks::before(b, if stands { pos + 1 } else { pos }) >= epoch
+    marks::before(b, if place.stands { pos + 1 } else { pos }) >= epoch
+}
+
+/// Has its leader found the same again there, and gone on? (That is not logged.)
+fn finds_again(b: Here, pos: u64) -> bool {
+    // SAFETY: another thread's block; the words that count are written whole.
+    let poll = unsafe { core::ptr::from_ref(&b.poll).read_volatile() };
+    let told = b.ring().control().again.load(Ordering::Acquire);
+    poll.goes_on(pos) && poll.is_behind(told)
 }
 
 /// Does it wait for the end of a thread that has not ended?
@@ -52,8 +60,17 @@ fn joins(b: Here) -> bool {
     guarded(|| id = unsafe { (word as *const u32).read_volatile() }) && id as i32 > 0
 }
 
-/// Where another thread stands in its log; and whether it has come there, and waits.
-fn place(b: Here) -> (u64, bool) {
+/// Where another thread is.
+struct Place {
+    /// In its log.
+    pos: u64,
+    /// It waits for a record there. (It may have come to a load that finds the same again, and to the record's operation later.)
+    waits: bool,
+    /// It has come to the operation of the record there, and waits.
+    stands: bool,
+}
+
+fn place(b: Here) -> Place {
     // SAFETY: words of another thread's block, written whole.
     let at = || unsafe {
         (
@@ -63,12 +80,12 @@ fn place(b: Here) -> (u64, bool) {
     };
     let waits = || b.waiting.load(Ordering::SeqCst);
     let before = (waits(), at());
-    let (pos, standing) = before.1;
+    let ((pos, standing), is_whole) = (before.1, before == (waits(), at()));
     // (Who waits for its turn may have taken the record's first word.)
-    let (pos, stands) = match before.0 {
-        wait::RECORD => (pos, true),
-        wait::TURN | wait::VALUE => (standing, true),
-        _ => (pos, false),
-    };
-    (pos, stands && before == (waits(), at()))
+    let stands = matches!(before.0, wait::TURN | wait::VALUE);
+    Place {
+        pos: if stands { standing } else { pos },
+        waits: is_whole && (stands || before.0 == wait::RECORD),
+        stands: is_whole && stands,
+    }
 }

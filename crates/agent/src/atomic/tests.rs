@@ -5,6 +5,7 @@ extern crate std;
 
 mod again;
 mod calls;
+mod passed;
 mod replicas;
 mod vain;
 
