@@ -192,8 +192,11 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
             .find(|s| s.is_definition() && s.name() == Ok(name))
             .map(|s| s.address())
     };
+    // (Else it is not glibc.)
+    let is_hooked = plan.windows.iter().any(|w| w.entry.is_some());
     let replaced = REPLACED
         .iter()
+        .filter(|_| is_hooked)
         .filter(|id| plan.windows.iter().all(|w| w.entry != Some(**id)))
         .filter_map(|id| Some((*id, address(HOOKS.iter().find(|(_, n)| n == id)?.0)?)))
         .collect();
