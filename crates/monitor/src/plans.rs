@@ -1,7 +1,7 @@
 //! Patch plans of files: computed once for each file, kept in memory and in the user's cache.
 
 use geryon_abi::hooks::{HOOKS, REPLACED};
-use geryon_patch::{Options, PLAN_VERSION, Plan};
+use geryon_patch::{Options, PLAN_VERSION, Plan, has_glibc};
 use geryon_sites::{BuildId, build_id};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -175,10 +175,11 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
     use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
     let bytes = std::fs::read(path).ok()?;
     let elf = object::File::parse(&*bytes).ok()?;
+    let hooks = if has_glibc(&bytes) { HOOKS } else { &[] };
     let plan = Plan::new(
         &bytes,
         &Options {
-            entries: HOOKS,
+            entries: hooks,
             rmw: true,
             waits,
             loads: !waits && are_loads_ordered(),
@@ -192,13 +193,11 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
             .find(|s| s.is_definition() && s.name() == Ok(name))
             .map(|s| s.address())
     };
-    // (Else it is not glibc.)
-    let is_hooked = plan.windows.iter().any(|w| w.entry.is_some());
     let replaced = REPLACED
         .iter()
-        .filter(|_| is_hooked)
+        .filter(|id| hooks.iter().any(|(_, n)| n == *id))
         .filter(|id| plan.windows.iter().all(|w| w.entry != Some(**id)))
-        .filter_map(|id| Some((*id, address(HOOKS.iter().find(|(_, n)| n == id)?.0)?)))
+        .filter_map(|id| Some((*id, address(hooks.iter().find(|(_, n)| n == id)?.0)?)))
         .collect();
     let loads = elf
         .segments()

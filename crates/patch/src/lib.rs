@@ -66,7 +66,7 @@ pub use error::Error;
 pub use learned::learnable;
 pub use length::{INSTRUCTION_MAX, instruction_len};
 pub use out_of_line::{OutOfLine, can_be_out_of_line, out_of_line, out_of_line_len};
-pub use plan::{Options, Plan, Site, SiteKind, Stats, Unpatched, Window};
+pub use plan::{Options, Plan, Site, SiteKind, Stats, Unpatched, Window, has_glibc};
 pub use sentry::{Expected, Sentry, sentry, sentry_flags, sentry_len, sentry_site};
 pub use survey::{Found, survey};
 
@@ -75,7 +75,7 @@ pub const JUMP_LEN: usize = 5;
 
 /// Version of the serialised [`Plan`] and of the trampoline shapes; a cache keyed by
 /// it never mixes two.
-pub const PLAN_VERSION: u32 = 44;
+pub const PLAN_VERSION: u32 = 46;
 
 /// The 8-byte word at `ret - SITE_WORD_OFFSET` of a syscall trampoline, where `ret` is
 /// the address the trampoline passes in rcx, holds the run-time address behind the

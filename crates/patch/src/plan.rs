@@ -40,10 +40,9 @@ pub enum SiteKind {
 /// What to look for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// Functions of glibc whose entry is redirected, each with the caller's id. A plain name
+    /// Functions whose entry is redirected, each with the caller's id. A plain name
     /// means the default version; `name@VERSION` names another one. Names that the file does
-    /// not define are ignored, and all in a file that is not glibc, nor has it linked in: another C library has other
-    /// structures under the same names.
+    /// not define are ignored.
     pub entries: &'a [(&'a str, u16)],
     /// Whether atomics are sites.
     pub rmw: bool,
@@ -256,7 +255,7 @@ impl Plan {
     fn find_entries(&mut self, opts: &Options, symbols: &[Symbol]) -> Vec<(u64, u16)> {
         let wanted: HashMap<&[u8], u16> =
             opts.entries.iter().map(|e| (e.0.as_bytes(), e.1)).collect();
-        if wanted.is_empty() || !is_glibc(symbols) {
+        if wanted.is_empty() {
             return Vec::new();
         }
         let mut found: HashMap<u16, Vec<(u8, u64)>> = HashMap::new();
@@ -321,11 +320,13 @@ impl Plan {
     }
 }
 
-/// Has the file functions of glibc? (A shared one has its versions; one that is linked statically, what sets up its threads.)
-fn is_glibc(symbols: &[Symbol]) -> bool {
+/// Has the file functions of glibc? (A shared one has its versions; one that is linked statically, what sets up its threads. Another
+/// C library has other structures under the same names.)
+#[must_use]
+pub fn has_glibc(elf: &[u8]) -> bool {
     let is_one = |s: &Symbol| {
         let version = s.version.is_some_and(|v| v.starts_with(b"GLIBC_"));
         version || s.name == b"__libc_setup_tls"
     };
-    symbols.iter().any(is_one)
+    Image::parse(elf).is_ok_and(|image| image.code_symbols().iter().any(is_one))
 }

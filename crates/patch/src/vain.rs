@@ -31,7 +31,7 @@ fn waits(l: &Loop, naps: &Naps, info: &mut Info) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions};
+    use iced_x86::{Decoder, DecoderOptions, Instruction};
 
     const NAP: u64 = 0x2000;
 
