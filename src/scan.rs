@@ -138,6 +138,14 @@ fn put(text: &mut String, file: &Path, plan: &Plan, found: &[Found], verbose: bo
         text,
         "  not ordered: {local} atomic instructions on memory of one thread, {fences} that are fences"
     );
+    if plan.stats.leaves_much() {
+        let (bytes, atomics) = (plan.stats.unseen_bytes, plan.stats.unseen_rmw);
+        let _ = writeln!(
+            text,
+            "  not seen: {:.1} MB that no unwind table and no symbol describes, with {atomics} atomic instructions",
+            bytes as f64 / 1e6
+        );
+    }
     if verbose {
         for f in found {
             let what = match &f.left {
@@ -161,6 +169,8 @@ fn object(file: &Path, plan: &Plan, found: &[Found]) -> Value {
     json!({
         "file": file.to_string_lossy(),
         "code_bytes": plan.stats.covered_bytes,
+        "unseen_bytes": plan.stats.unseen_bytes,
+        "unseen_atomics": plan.stats.unseen_rmw,
         "functions": plan.stats.ranges,
         "thread_local_atomics": plan.stats.rmw_thread_local,
         "fences": plan.stats.rmw_fences,

@@ -2,6 +2,7 @@
 
 use crate::command::{OWN, USAGE, geryon, says, stderr, stdout};
 use serde_json::Value;
+use std::process::Command;
 
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 
@@ -65,4 +66,25 @@ fn what_is_no_program_is_named_and_the_others_are_told() {
         stderr(&outcome)
     );
     says(&geryon(&["scan"]), USAGE, &["FILES"]);
+}
+
+#[test]
+fn code_that_no_table_describes_is_told_of_where_order_matters() {
+    let file = std::env::temp_dir().join(format!("geryon-unseen-{}", std::process::id()));
+    let path = file.to_str().expect("text");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/guests/th_musl.c");
+    let built = Command::new("musl-gcc")
+        .args(["-static", "-s", "-pthread", "-o", path, source])
+        .status();
+    assert!(built.expect("musl-gcc").success());
+    let told = stdout(&geryon(&["scan", path]));
+    assert!(told.contains("not seen: "), "{told}");
+    let run = |more: &[&str]| {
+        let all = [&["run", "-n", "2"], more, &["--", path, "2", "8"]].concat();
+        stderr(&geryon(&all))
+    };
+    let clocks = run(&["--order", "clocks"]);
+    assert!(clocks.contains("no unwind table and no symbol"), "{clocks}");
+    assert_eq!(run(&["--order", "serial"]), "");
+    std::fs::remove_file(file).expect("it is there");
 }

@@ -164,6 +164,9 @@ fn rewrite_first(
         words.push((word, e.wrapping_add(bias)));
         target.memory.set_word(word, e.wrapping_add(bias))?;
     }
+    if plans.tells_of(&planned) {
+        unseen(&map.path, planned.plan.stats.unseen_bytes);
+    }
     let windows = &planned.plan.windows;
     if !windows.iter().any(|w| range.contains(&w.start)) {
         return Ok(None);
@@ -288,6 +291,15 @@ fn not_rewritten(path: &std::path::Path, why: &str) {
     eprintln!(
         "geryon: {} is not rewritten ({why}): its calls are slow, its locks are not ordered",
         path.display()
+    );
+}
+
+/// With clocks, threads that meet in code of which it is not known where its functions are meet in no order.
+fn unseen(path: &std::path::Path, bytes: u64) {
+    eprintln!(
+        "geryon: {}: no unwind table and no symbol describes {} KB of its code: what its threads do there is not ordered; try --order serial",
+        path.display(),
+        bytes / 1000
     );
 }
 

@@ -46,6 +46,8 @@ pub struct Plans {
     known: HashMap<Key, Option<Rc<Planned>>>,
     /// Places where loops may wait are sites.
     waits: bool,
+    /// The user is told of code that stays unseen.
+    tells: bool,
     /// Places at which threads are known to race, by build.
     asked: Rc<Asked>,
     folder: Option<PathBuf>,
@@ -56,11 +58,13 @@ pub type Asked = HashMap<BuildId, Vec<u64>>;
 
 impl Plans {
     /// With the user's cache, if there is a place for it. `waits`: see [`Options::waits`]; else loads that decide
-    /// about order are sites, and those places that are asked for.
-    pub fn new(waits: bool, asked: Rc<Asked>) -> Plans {
+    /// about order are sites, and those places that are asked for. `tells`: the user is told of files much of whose code stays
+    /// unseen.
+    pub fn new(waits: bool, tells: bool, asked: Rc<Asked>) -> Plans {
         Plans {
             known: HashMap::new(),
             waits,
+            tells,
             asked,
             folder: folder(),
         }
@@ -68,7 +72,7 @@ impl Plans {
 
     /// The same files' for serial order.
     pub fn for_serial(&self) -> Plans {
-        Plans::new(true, Rc::clone(&self.asked))
+        Plans::new(true, false, Rc::clone(&self.asked))
     }
 
     /// Are they those of serial order?
@@ -96,6 +100,13 @@ impl Plans {
                 find(path, &key, waits, asked, folder).map(Rc::new)
             })
             .clone()
+    }
+}
+
+impl Plans {
+    /// Is the user to be told that much of this file's code stays unseen?
+    pub fn tells_of(&self, planned: &Planned) -> bool {
+        self.tells && planned.plan.stats.leaves_much()
     }
 }
 

@@ -82,6 +82,8 @@ pub fn run(mut options: Options) -> Result<Outcome> {
     let seats = replicas.len();
     let is_serial = options.order.is_serial(options.replicas);
     let asked = std::mem::take(&mut options.asked);
+    // (Who has one replica, or goes over to serial order, needs no order there.)
+    let tells = !is_serial && !ascends && options.replicas > 1;
     let mut m = Monitor {
         replicas,
         checkpoints: options.checkpoint.map(Checkpoints::new),
@@ -90,7 +92,7 @@ pub fn run(mut options: Options) -> Result<Outcome> {
         passage: Passage::open().context("a socket for the replicas")?,
         reaches_all: reaches_all(),
         running: Running::new(is_serial, ascends),
-        plans: Plans::new(is_serial && !ascends, Rc::new(asked)),
+        plans: Plans::new(is_serial && !ascends, tells, Rc::new(asked)),
         programs,
         groups: HashMap::new(),
         retired: HashMap::new(),

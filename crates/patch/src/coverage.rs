@@ -3,6 +3,11 @@
 
 use crate::elf::{Image, STT_FUNC, STT_GNU_IFUNC, Symbol};
 use crate::frames::Frame;
+use crate::loads::is_atomic;
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+
+/// Less is padding, or a stub.
+const STRETCH: u64 = 64;
 
 /// Code that a linear sweep decodes from its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +48,35 @@ pub fn pieces(image: &Image, frames: &[Frame], symbols: &[Symbol]) -> Vec<Piece>
         out = settle(image, out);
     }
     out
+}
+
+/// What sections of code have between the pieces, as far as it is at least [`STRETCH`] long: how many bytes, and how many atomic
+/// instructions, should it be code. (An assembler's tables are there, too.)
+pub fn unseen(image: &Image, pieces: &[Piece]) -> (u64, u32) {
+    let (mut bytes, mut atomics) = (0, 0);
+    for section in image.code_sections() {
+        let inside = pieces.iter().filter(|p| section.contains(&p.start));
+        let ends = inside.map(|p| (p.start, p.end));
+        let mut at = section.start;
+        for (start, end) in ends.chain([(section.end, section.end)]) {
+            if start.saturating_sub(at) >= STRETCH {
+                bytes += start - at;
+                atomics += count(image.bytes(at, start - at).unwrap_or_default(), at);
+            }
+            at = at.max(end);
+        }
+    }
+    (bytes, atomics)
+}
+
+fn count(bytes: &[u8], at: u64) -> u32 {
+    let mut decoder = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE);
+    let (mut found, mut i) = (0, Instruction::default());
+    while decoder.can_decode() {
+        decoder.decode_out(&mut i);
+        found += u32::from(i.has_lock_prefix() && is_atomic(&i));
+    }
+    found
 }
 
 /// Sorts, drops what is not in the file's code, cuts overlaps.

@@ -14,6 +14,7 @@ const SHT_SYMTAB: u32 = 2;
 const SHT_DYNSYM: u32 = 11;
 const SHT_GNU_VERDEF: u32 = 0x6fff_fffd;
 const SHT_GNU_VERSYM: u32 = 0x6fff_ffff;
+const SHF_EXECINSTR: u64 = 4;
 const EM_X86_64: u16 = 62;
 const ET_EXEC: u16 = 2;
 const ET_DYN: u16 = 3;
@@ -45,6 +46,7 @@ impl Segment {
 struct Section {
     name: u32,
     kind: u32,
+    flags: u64,
     addr: u64,
     offset: u64,
     size: u64,
@@ -203,12 +205,23 @@ impl<'a> Image<'a> {
             self.sections.push(Section {
                 name: half(0),
                 kind: half(4),
+                flags: word(8),
                 addr: word(16),
                 offset: word(24),
                 size: word(32),
                 link: half(40),
             });
         }
+    }
+
+    /// The sections that hold code. (A segment may hold more than that.)
+    pub fn code_sections(&self) -> Vec<Range<u64>> {
+        let code = self
+            .sections
+            .iter()
+            .filter(|s| s.flags & SHF_EXECINSTR != 0);
+        code.map(|s| s.addr..s.addr.saturating_add(s.size))
+            .collect()
     }
 
     /// The segment whose file part holds this address.

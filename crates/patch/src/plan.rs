@@ -119,12 +119,24 @@ impl Window {
 pub struct Stats {
     /// Bytes of code that an FDE or a symbol covers, all of them decoded.
     pub covered_bytes: u64,
+    /// Others in sections of code, which are left as they are.
+    pub unseen_bytes: u64,
+    /// Atomics among these, should they be code.
+    pub unseen_rmw: u32,
     /// Ranges (functions) that were decoded.
     pub ranges: u32,
     /// Atomics on thread-local (fs or gs) memory, which need no order.
     pub rmw_thread_local: u32,
     /// Atomics on the stack that change nothing: used as fences.
     pub rmw_fences: u32,
+}
+
+impl Stats {
+    /// Does so much of the code, with atomics in it, stay unseen that no table of an assembler's can be meant?
+    #[must_use]
+    pub fn leaves_much(&self) -> bool {
+        self.unseen_rmw > 0 && self.unseen_bytes > self.covered_bytes / 4
+    }
 }
 
 /// What to do to one ELF file. All addresses are link-time addresses.
@@ -171,6 +183,7 @@ impl Plan {
         };
         plan.stats.ranges = pieces.len() as u32;
         plan.stats.covered_bytes = pieces.iter().map(|p| p.end - p.start).sum();
+        (plan.stats.unseen_bytes, plan.stats.unseen_rmw) = coverage::unseen(&image, &pieces);
 
         let mut refs = Refs::new(&plan.segments);
         pieces.iter().for_each(|p| refs.add(p.start));
