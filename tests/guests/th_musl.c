@@ -4,6 +4,7 @@
 // args: 8 100
 // varies
 // loses
+// ascends
 // not in clocks: what musl asks by plain loads is not ordered
 // Proves: threads of a program that has musl for its C library, which has other structures under the names of glibc's: mutexes,
 // conditions, semaphores, read-write locks, pthread_once, joins.

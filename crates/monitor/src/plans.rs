@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Changes when [`Planned`] does.
-const CACHE_VERSION: u32 = 2;
+const CACHE_VERSION: u32 = 3;
 
 /// What identifies the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +39,15 @@ pub struct Planned {
     pub loads: Vec<(u64, u64, u64)>,
     /// Its start-up code reads GLIBC_TUNABLES.
     pub reads_tunables: bool,
+    /// It makes threads as a C library other than glibc does.
+    pub has_other_threads: bool,
+}
+
+impl Planned {
+    /// Is it known that clocks do not repeat what its threads do?
+    pub fn needs_serial(&self) -> bool {
+        self.has_other_threads || self.plan.stats.leaves_much()
+    }
 }
 
 /// Plans by file.
@@ -186,7 +195,8 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
     use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
     let bytes = std::fs::read(path).ok()?;
     let elf = object::File::parse(&*bytes).ok()?;
-    let hooks = if has_glibc(&bytes) { HOOKS } else { &[] };
+    let has_glibc = has_glibc(&bytes);
+    let hooks = if has_glibc { HOOKS } else { &[] };
     let plan = Plan::new(
         &bytes,
         &Options {
@@ -224,6 +234,7 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
     let reads_tunables = memchr::memmem::find(&bytes, TUNABLES).is_some();
     Some(Planned {
         errno_location: address("__errno_location"),
+        has_other_threads: !has_glibc && address("pthread_create").is_some(),
         plan,
         replaced,
         loads,

@@ -42,7 +42,8 @@ impl Monitor {
         }
     }
 
-    /// There is a second process: nobody sleeps beside several, so it stays in serial order.
+    /// There is a second process: nobody sleeps beside several, so it stays in serial order. Or it is known from the start that
+    /// clocks do not repeat what it does.
     pub(crate) fn stays_serial(&mut self) {
         if self.running.ascent == Ascent::Open {
             self.running.ascent = Ascent::Never;

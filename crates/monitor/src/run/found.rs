@@ -27,6 +27,12 @@ impl Monitor {
         let alive = self.alive_mask();
         let n = self.options.replicas;
         self.begins_anew();
+        let space = AddressSpace::open(pid)?;
+        let begun = space.code(0, u64::MAX)?;
+        let planned = begun.iter().filter_map(|m| self.plans.of(&m.path));
+        if planned.into_iter().any(|p| p.needs_serial()) {
+            self.stays_serial();
+        }
         let words = self.ring_words();
         let segment = Segment::new(words, n, alive, leader as u32, self.taken_over)?;
         let id = self.next_group;
@@ -65,9 +71,7 @@ impl Monitor {
         };
         memory.write(private_field!(children), &children.to_le_bytes())?;
         let mut areas = Areas::default();
-        let space = AddressSpace::open(pid)?;
-        let glibc = space
-            .code(0, u64::MAX)?
+        let glibc = begun
             .iter()
             .any(|m| self.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
         installer.prepare_stack(glibc)?;
