@@ -1,6 +1,7 @@
 //! `geryon scan`: what would be rewritten.
 
 use crate::command::{OWN, USAGE, geryon, says, stderr, stdout};
+use crate::support::TempDir;
 use serde_json::Value;
 use std::process::Command;
 
@@ -70,7 +71,8 @@ fn what_is_no_program_is_named_and_the_others_are_told() {
 
 #[test]
 fn code_that_no_table_describes_is_told_of_where_order_matters() {
-    let file = std::env::temp_dir().join(format!("geryon-unseen-{}", std::process::id()));
+    let dir = TempDir::new();
+    let file = dir.path().join("unseen");
     let path = file.to_str().expect("text");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/guests/th_musl.c");
     let built = Command::new("musl-gcc")
@@ -86,5 +88,4 @@ fn code_that_no_table_describes_is_told_of_where_order_matters() {
     let clocks = run(&["--order", "clocks"]);
     assert!(clocks.contains("no unwind table and no symbol"), "{clocks}");
     assert_eq!(run(&["--order", "serial"]), "");
-    std::fs::remove_file(file).expect("it is there");
 }
