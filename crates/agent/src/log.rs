@@ -13,11 +13,11 @@ use crate::gate::guarded;
 use crate::state::{Here, block};
 use geryon_abi::layout::{RING_WORDS, why};
 use geryon_abi::record::{kind, kind_of, word};
-use geryon_ring::follow::{comes, get_torn as next, glance, look, take_words_torn};
+use geryon_ring::follow::{comes, get_torn as next, glance, look, look_or, take_words_torn};
 use geryon_ring::memory::Log;
 
 pub use geryon_ring::follow::{
-    acknowledge, get_torn, is_cut, is_there, rewind, tell_tail, verified, word_at,
+    Came, acknowledge, get_torn, is_cut, is_there, rewind, tell_tail, verified, word_at,
 };
 pub use geryon_ring::lead::{append, check_place, confirmed, is_end, put, put_again, reserve};
 pub use geryon_ring::roll::{are_all, readers, sleepers};
@@ -135,6 +135,15 @@ pub fn peek(b: Here) -> Option<u64> {
         leads_from_here(b);
     }
     w
+}
+
+/// Follower: the same, or what it can go on with without a record.
+pub fn peek_or(b: Here, other: &dyn Fn() -> bool) -> Came {
+    let came = look_or(b, other);
+    if came == Came::Leads {
+        leads_from_here(b);
+    }
+    came
 }
 
 /// Follower: the next word of a record, without taking it.

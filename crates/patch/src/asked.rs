@@ -3,12 +3,11 @@
 //!
 //! Source: seed 2, sections 3 to 5 (what has to be ordered where the program says nothing).
 
-use crate::classify::{Atomic, Rmw, atomic, number, operation};
+use crate::classify::{Atomic, Rmw, atomic, is_atomic, number, operation};
 use crate::coverage::Piece;
 use crate::descriptor::{Op, Source};
 use crate::elf::Image;
 use crate::info::Info;
-use crate::loads::is_atomic;
 use crate::look::any_store;
 use crate::place::Place;
 use crate::{Options, SiteKind, look};

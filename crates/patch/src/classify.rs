@@ -230,3 +230,7 @@ pub fn condition(i: &Instruction) -> u8 {
         g => 15,
     }
 }
+/// Is it an atomic instruction that is ordered?
+pub fn is_atomic(i: &Instruction) -> bool {
+    site(i) == Some(SiteKind::Rmw) && matches!(atomic(i), Atomic::Ordered(_))
+}

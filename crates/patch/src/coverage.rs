@@ -1,9 +1,9 @@
 //! Which bytes are known to be code: what an FDE covers and, where there is none,
 //! what a function symbol covers. Tables inside `.text` are in neither.
 
+use crate::classify::is_atomic;
 use crate::elf::{Image, STT_FUNC, STT_GNU_IFUNC, Symbol};
 use crate::frames::Frame;
-use crate::loads::is_atomic;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 
 /// Less is padding, or a stub.

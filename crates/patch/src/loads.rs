@@ -5,7 +5,7 @@
 //! - a load in a loop that waits (`polled.rs`);
 //! - a load of the operand of an atomic instruction: in the same function, or, where the word lies at a fixed place,
 //!   anywhere in the file; or of a word at a fixed place that is volatile (`volatile.rs`), anywhere;
-//! - a load that makes what a compare-and-exchange expects;
+//! - a load that makes what a compare-and-exchange expects, or what another atomic instruction stores or adds (`seed.rs`);
 //! - a load in a function with atomic instructions (or fences, or `pause`, or calls of `syscall` for a futex) whose value is compared, or, of four bytes, whose
 //!   address the function gives to another one: what a futex is expected to hold; or one of what lies on its stack and it
 //!   gives away, in a loop that does not store there;
@@ -22,20 +22,18 @@
 //! Source: seed 2, sections 3 to 5 (what has to be ordered where the program says nothing).
 
 use crate::asleep::Asleep;
-use crate::classify::{Atomic, Rmw, atomic, is_call, site};
+use crate::classify::{Rmw, is_atomic, is_call};
 use crate::constant::is_compare;
 use crate::info::Info;
 use crate::loops::Loop;
 use crate::naps::Naps;
 use crate::place::{Place, fixed_word};
 use crate::twice::asks_twice;
-use crate::{SiteKind, flag, look, once, pointer, polled, spin, unfolded};
+use crate::{flag, look, once, pointer, polled, seed, spin, unfolded};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// So many instructions before a compare-and-exchange are looked at for the load that makes what it expects.
-const FAR: usize = 32;
 /// The same where it must be compared at once.
 const NEAR: usize = 3;
 /// The number of the kernel's call futex.
@@ -85,11 +83,6 @@ pub fn stores(
                 || !places.is_empty() && is_named())
     };
     (0..lines.len()).filter(is_one).collect()
-}
-
-/// Is it an atomic instruction that is ordered?
-pub fn is_atomic(i: &Instruction) -> bool {
-    site(i) == Some(SiteKind::Rmw) && matches!(atomic(i), Atomic::Ordered(_))
 }
 
 /// Does it take the address of a word at a fixed place? Which?
@@ -221,8 +214,10 @@ pub fn ordered(
         out.extend(unfolded);
         out.extend(pointer::called(lines, &words.pointers));
     }
-    let compares = (0..lines.len()).filter(|at| is_atomic(&lines[*at]) && is_compare(&lines[*at]));
-    out.extend(compares.filter_map(|at| seed(&lines[..at], info)));
+    out.extend(seed::expected(lines, info));
+    if !words.in_c_library {
+        out.extend(seed::operands(lines, info));
+    }
     out.retain(|at| fixed_word(&lines[*at]).is_none_or(|w| !words.is_constant(w)));
     out.sort_unstable();
     out.dedup();
@@ -339,29 +334,6 @@ fn reaches_compare(lines: &[Instruction], at: usize, info: &mut Info) -> bool {
     false
 }
 
-/// The load that makes what a compare-and-exchange behind these instructions expects, if it is seen.
-fn seed(before: &[Instruction], info: &mut Info) -> Option<usize> {
-    let mut sought = Register::RAX;
-    for at in (before.len().saturating_sub(FAR)..before.len()).rev() {
-        let i = &before[at];
-        let written = info.writes(i, sought);
-        if is_call(i) || i.flow_control() == FlowControl::Return {
-            return None;
-        }
-        if !written {
-            continue;
-        }
-        if look::load(i).is_some() {
-            return Some(at);
-        }
-        if i.mnemonic() != Mnemonic::Mov || !i.op1_register().is_gpr() {
-            return None;
-        }
-        sought = i.op1_register().full_register();
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,19 +367,6 @@ mod tests {
         let code = [0x48, 0x8b, 0x05, 0, 1, 0, 0, 0xc3];
         assert_eq!(found(&code, &atomic(0x1107)), [0]);
         assert_eq!(found(&code, &atomic(0x1108)), []);
-    }
-
-    #[test]
-    fn what_a_compare_expects_is_found_behind_other_registers() {
-        // mov rdx, [rbx+8]; lea rcx, [rbx+8]; mov rax, rdx; lock cmpxchg [rcx], rsi
-        let code = [
-            0x48, 0x8b, 0x53, 8, 0x48, 0x8d, 0x4b, 8, 0x48, 0x89, 0xd0, 0xf0, 0x48, 0x0f, 0xb1,
-            0x31,
-        ];
-        assert_eq!(found(&code, &Words::default()), [0]);
-        // xor eax, eax before it: a constant.
-        let constant = [0x48, 0x8b, 0x53, 8, 0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x31];
-        assert_eq!(found(&constant, &Words::default()), []);
     }
 
     #[test]

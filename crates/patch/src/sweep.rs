@@ -4,11 +4,11 @@
 use crate::Options;
 use crate::asked;
 use crate::asleep::{Asleep, byte};
-use crate::classify::{Class, classes, site};
+use crate::classify::{Class, classes, is_atomic, site};
 use crate::coverage::Piece;
 use crate::elf::{Image, Symbol};
 use crate::info::Info;
-use crate::loads::{GIVEN, Words, gives, is_atomic, plain};
+use crate::loads::{GIVEN, Words, gives, plain};
 use crate::look::compares;
 use crate::loops::closes;
 use crate::naps::{Calls, Naps, called};

@@ -2,8 +2,8 @@
 //! nothing else that anybody could see. (`while (lock.exchange(true)) sched_yield();`) The agent may let time go by before it is
 //! made again in vain.
 
+use crate::classify::is_atomic;
 use crate::info::Info;
-use crate::loads::is_atomic;
 use crate::loops::{Loop, is_fixed};
 use crate::naps::Naps;
 

@@ -1,10 +1,10 @@
 //! Finds the window of each site of one function.
 
-use crate::classify::{Atomic, Moving, atomic, moving, site};
+use crate::classify::{Atomic, Moving, atomic, is_atomic, moving, site};
 use crate::constant::{is_compare, is_constant};
 use crate::coverage::Piece;
 use crate::info::Info;
-use crate::loads::{Words, is_atomic};
+use crate::loads::Words;
 use crate::loops::Loop;
 use crate::refs::Refs;
 use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, asked, loads, spin, vain};

@@ -79,6 +79,30 @@ pub fn look<T: Thread>(t: T, n: u64) -> Option<u64> {
     Some(t.ring().read(at))
 }
 
+/// What a thread has waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// The first word of a record, which is not taken.
+    Record(u64),
+    /// What it could go on with without one.
+    Other,
+    /// There will be none, because this replica leads by now.
+    Leads,
+}
+
+/// The first word of the next record, without taking it; or `other` holds, which the leader's thread brings about and wakes nobody for.
+pub fn look_or<T: Thread>(t: T, other: &dyn Fn() -> bool) -> Came {
+    let at = t.pos();
+    match at >= t.limit() {
+        true => match await_record_or(t, at, Some(other)) {
+            There::Word => Came::Record(t.ring().read(at)),
+            There::Other => Came::Other,
+            There::Leads => Came::Leads,
+        },
+        false => Came::Record(t.ring().read(at)),
+    }
+}
+
 /// The next word, without taking it, if it is there already.
 pub fn glance<T: Thread>(t: T) -> Option<u64> {
     // (The limit stays: to see a record is not to be admitted to it.)
@@ -151,51 +175,73 @@ fn wake_leader<T: Thread>(t: T, r: &T::Ring) {
 
 /// Wait until the word at `at` is there; the leader learns only what was taken. False when it will
 /// not come, because this replica leads by now.
-#[cold]
 fn await_record<T: Thread>(t: T, at: u64) -> bool {
+    await_record_or(t, at, None) == There::Word
+}
+
+/// What has come of a wait for a word.
+#[derive(PartialEq, Eq)]
+enum There {
+    Word,
+    Other,
+    Leads,
+}
+
+/// The same, or until `other` holds.
+#[cold]
+fn await_record_or<T: Thread>(t: T, at: u64, other: Option<&dyn Fn() -> bool>) -> There {
     let r = t.ring();
     let head = r.head();
     if at < head {
         t.set_limit(t.admitted(at, head));
-        return true;
+        return There::Word;
     }
     if t.promoted() {
         // What the former leader has published meanwhile comes first.
         let head = r.head();
         t.set_limit(t.admitted(at, head));
-        return at < head;
+        return match at < head {
+            true => There::Word,
+            false => There::Leads,
+        };
     }
     tell_tail(t);
     t.stands_at_end();
     t.announce(wait::RECORD, at, 0);
     let mut patience = t.patience();
-    let there = loop {
+    let came = loop {
+        if other.is_some_and(|holds| holds()) {
+            break There::Other;
+        }
         // Before the head: what the former leader has published is read to its end first.
         let promoted = t.promoted();
         let head = r.head();
         if at < head {
             t.set_limit(t.admitted(at, head));
-            break true;
+            break There::Word;
         }
         if promoted {
-            break false;
+            break There::Leads;
         }
         if t.spend(&mut patience) {
-            sleep_at_end(t, &r, head);
+            sleep_at_end(t, &r, head, other);
         }
     };
     t.announce_end();
-    there
+    came
 }
 
-fn sleep_at_end<T: Thread>(t: T, r: &T::Ring, head: u64) {
+fn sleep_at_end<T: Thread>(t: T, r: &T::Ring, head: u64, other: Option<&dyn Fn() -> bool>) {
     let sleeps = r.control().follower_sleeps();
     sleeps.fetch_or(1 << t.replica(), Ordering::SeqCst);
     t.passes::<{ at(FaultPoint::FollowerSleepy) }>();
     t.heavy_barrier();
     // (Who is asked to lead is woken after the question.)
     if r.head() == head && !t.promoted() {
-        t.sleep(r.control().head(), head);
+        match other {
+            Some(_) => t.sleep_shortly(r.control().head(), head),
+            None => t.sleep(r.control().head(), head),
+        }
     }
     sleeps.fetch_and(!(1 << t.replica()), Ordering::SeqCst);
 }

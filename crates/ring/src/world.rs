@@ -76,6 +76,11 @@ pub trait Thread: Waits {
 
     /// Sleep while the word is `seen` (its low half); wake-ups without cause happen.
     fn sleep(self, word: &Word<Self>, seen: u64);
+    /// The same, but not for long: what is waited for may come without a wake-up.
+    #[inline(always)]
+    fn sleep_shortly(self, word: &Word<Self>, seen: u64) {
+        self.sleep(word, seen);
+    }
     /// Wake all that sleep on it, in all replicas.
     fn wake(self, word: &Word<Self>);
     /// Sleep while the flags are 1; wake-ups without cause happen.

@@ -21,8 +21,8 @@ use crate::clock::{Slot, await_past_at, is_past, of_address};
 use crate::diverge::diverged;
 use crate::gate::guarded;
 use crate::log::{
-    has_next, is_cut, marks, peek, publish, publish_load, put, remember, rewind, take, verified,
-    view,
+    Came, has_next, is_cut, marks, peek, peek_or, publish, publish_load, put, remember, rewind,
+    take, verified, view,
 };
 use crate::raise;
 use crate::state::{Here, block, leads};
@@ -195,8 +195,10 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
         b.poll.found_again(which);
         return Some(Made::Found(b.poll.value(which)));
     }
-    let Some(w) = peek(b) else {
-        return Some(Made::Leads);
+    let w = match await_next(b, again.is_some()) {
+        Came::Record(w) => w,
+        Came::Other => return None,
+        Came::Leads => return Some(Made::Leads),
     };
     let is_signal = kind_of(w) == kind::SIGNAL;
     if is_signal && again.is_some() && b.poll.count == 0 && detail_of(w) == raise::POLLS {
@@ -262,6 +264,14 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
     let end = b.pos;
     keep(b, (start, end), (d.site, at), value, low_of(w));
     Some(Made::Found(value))
+}
+
+/// Wait for the next record; or, at a load that may find the same again, until the leader has.
+fn await_next(b: Here, again: bool) -> Came {
+    match again {
+        true => peek_or(b, &|| found_again(b)),
+        false => peek(b).map_or(Came::Leads, Came::Record),
+    }
 }
 
 /// Does the leader find the same again here, before there is another record? (It may be that it does not come to it for long.)

@@ -8,17 +8,22 @@ use super::{site, vain};
 use crate::access::here;
 use crate::clock::{advance, await_past_at, await_tick_at, of_address};
 use crate::diverge::diverged;
-use crate::log::{peek, publish, put, remember, take, verified, view};
+use crate::log::{peek, publish, put, remember, reserve, take, verified, view};
 use crate::state::{block, layout};
 use crate::wait::intend_on;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
 use geryon_abi::record::{FAILED, detail_of, kind, kind_of, low_of, short_of, word};
 
+/// Of a record of an atomic instruction.
+pub(super) const WORDS: u64 = 3;
+
 pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
     let b = block();
     let slot = of_address(at);
     let turns = vain::await_other(b, s, d, at, compares);
+    // (Others cannot so much as look at the clock while this one is inside.)
+    reserve(b, WORDS);
     slot.enter();
     let (expected, seen) = if compares {
         let (expected, new) = compare_operands(s, d);
@@ -152,7 +157,7 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         if !await_past_at(b, b.pos, clock, tick) {
             return Step::Again;
         }
-        take(b, 3);
+        take(b, WORDS);
         remember(b, w);
         // (Not before: who has compared is not asked again what it says of the record.)
         verified(b);
@@ -190,7 +195,7 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
                 break;
             }
         }
-        take(b, 3);
+        take(b, WORDS);
         remember(b, w);
         slot.leaves(at, new);
         advance(clock, tick.wrapping_add(1));
@@ -210,7 +215,7 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
             break here;
         }
     };
-    take(b, 3);
+    take(b, WORDS);
     remember(b, w);
     slot.leaves(at, left(s, d, false, here));
     advance(clock, tick.wrapping_add(1));

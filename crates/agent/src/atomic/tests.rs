@@ -7,6 +7,7 @@ mod again;
 mod calls;
 mod passed;
 mod replicas;
+mod room;
 mod vain;
 
 use super::compute::{AF, PF, SF, apply, apply_cmpxchg, apply_load, new_value};

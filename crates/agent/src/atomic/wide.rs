@@ -2,11 +2,11 @@
 
 use super::compute::ZF;
 use super::decode::{Descriptor, Saved};
-use super::replay::either;
+use super::replay::{WORDS, either};
 use super::site;
 use crate::clock::{advance, await_tick_at, of_address};
 use crate::diverge::diverged;
-use crate::log::{peek, publish, put, remember, take, verified, view};
+use crate::log::{peek, publish, put, remember, reserve, take, verified, view};
 use crate::state::{Here, block, leads};
 use crate::stop::broken;
 use crate::wait::intend_on;
@@ -95,7 +95,7 @@ fn follow(mut b: Here, s: &mut Saved, d: &Descriptor, at: u64, w: u64) -> bool {
         diverged(why::OUTCOME, b.pos, ours);
         return false;
     }
-    take(b, 3);
+    take(b, WORDS);
     remember(b, w);
     verified(b);
     slot.leaves(at, if ok != 0 { s.r[3] } else { seen.0 });
@@ -106,6 +106,7 @@ fn follow(mut b: Here, s: &mut Saved, d: &Descriptor, at: u64, w: u64) -> bool {
 
 fn lead(b: Here, s: &mut Saved, d: &Descriptor, at: u64) {
     let slot = of_address(at);
+    reserve(b, WORDS);
     slot.enter();
     let mine = (s.r[0], s.r[2]);
     let seen = exchange(at, mine, (s.r[3], s.r[1]));

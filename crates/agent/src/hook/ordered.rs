@@ -5,7 +5,7 @@ use super::mutex::prepare_owned;
 use crate::clock::{Slot, advance, await_tick, of_address};
 use crate::diverge::diverged;
 use crate::gate::on_user_stack;
-use crate::log::{get_first, publish, put, remember, verified};
+use crate::log::{get_first, publish, put, remember, reserve, verified};
 use crate::raise;
 use crate::serial::is_serial;
 use crate::state::{Here, block, block_anew, layout, leads, private};
@@ -84,6 +84,7 @@ pub(super) fn log_tick(
         return;
     }
     if let Some(s) = section {
+        reserve(b, 1 + u64::from(rest.is_some()));
         s.enter();
     }
     let t = clock.load(Ordering::Relaxed);

@@ -4,7 +4,9 @@
 use super::TAIL_EVERY;
 use crate::gate::{real, rpc};
 use crate::state::{Here, block_anew, header, is_own, leads, private};
-use crate::wait::{Patience, announce, announce_end, core_now, sleep32, sleep64, wake_at};
+use crate::wait::{
+    Patience, announce, announce_end, core_now, sleep_at_most_shared, sleep32, sleep64, wake_at,
+};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 use geryon_abi::layout::{Header, MAX_REPLICAS, rpc as number};
 use geryon_ring::Ring;
@@ -14,6 +16,9 @@ use geryon_ring::world::{Thread, Waits};
 const NR_MEMBARRIER: u64 = 324;
 const MEMBARRIER_GLOBAL_EXPEDITED: u64 = 2;
 const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: u64 = 4;
+
+/// How often who waits for what wakes nobody looks whether it has come.
+const LOOK_NS: u64 = 5_000_000;
 
 /// Must have been called once in a process before it leads: its stores are then ordered by
 /// the barrier that a follower issues before it sleeps.
@@ -154,6 +159,11 @@ impl Thread for Here {
     #[inline(always)]
     fn sleep(self, word: &AtomicU64, seen: u64) {
         sleep64(word, seen, true);
+    }
+
+    #[inline(always)]
+    fn sleep_shortly(self, word: &AtomicU64, seen: u64) {
+        sleep_at_most_shared(word.as_ptr() as u64, seen as u32, LOOK_NS);
     }
 
     #[inline(always)]
