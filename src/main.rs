@@ -1,5 +1,6 @@
 //! The command line of Geryon.
 
+mod cc;
 mod ctl;
 mod discover;
 mod doctor;
@@ -61,6 +62,8 @@ enum Command {
     Discover(discover::Args),
     /// What is known of places at which threads race, by builds of programs and libraries.
     Sites(sites::Args),
+    /// Compile a program so that Geryon knows the order of all its atomic operations: `geryon cc -- gcc main.c`.
+    Cc(cc::Args),
     /// Tell whether this machine allows what Geryon needs.
     Doctor,
     /// Measure: native, N uncoordinated copies, and Geryon, interleaved.
@@ -76,6 +79,9 @@ enum Command {
     /// One trial without Geryon: run a program under ptrace and inject a fault (`inject` uses it).
     #[command(hide = true)]
     InjectBare(inject::bare::Args),
+    /// One of the programs that GCC runs (`cc` uses it).
+    #[command(hide = true)]
+    CcStep(cc::StepArgs),
 }
 
 fn main() -> ExitCode {
@@ -98,6 +104,8 @@ fn main() -> ExitCode {
         Command::Scan(args) => scan::main(&args),
         Command::Discover(args) => discover::main(&args),
         Command::Sites(args) => sites::main(&args),
+        Command::Cc(args) => cc::main(&args),
+        Command::CcStep(args) => cc::step(&args),
         Command::Doctor => doctor::run().map(|good| ExitCode::from(u8::from(!good))),
         Command::Bench(options) => geryon_bench::run(options).map(|()| ExitCode::SUCCESS),
         Command::Inject(args) => inject::main(args),

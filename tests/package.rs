@@ -25,6 +25,8 @@ fn what_is_packed_runs_three_replicas() {
         "/man1/geryon-run.1.gz\n",
         "/bash-completion/completions/geryon\n",
         "/examples/geryon-redis.service\n",
+        "/usr/include/geryon.h\n",
+        "/pkgconfig/geryon.pc\n",
         "/geryon/copyright\n",
         "/geryon/changelog.gz\n",
     ] {

@@ -252,6 +252,10 @@ pub fn find(folder: &Path) -> (Vec<Result<Guest, String>>, SystemTime) {
             _ => {}
         }
     }
+    // (What some of them include besides.)
+    let ours = folder.join("../../include/geryon.h");
+    let time = fs::metadata(ours).and_then(|m| m.modified());
+    headers = headers.max(time.unwrap_or(SystemTime::UNIX_EPOCH));
     sources.sort();
     let read = |p: &PathBuf| Guest::read(p).map_err(|e| format!("{}: {e}", p.display()));
     (sources.iter().map(read).collect(), headers)

@@ -4,6 +4,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod annotation;
 pub mod frame;
 pub mod hooks;
 pub mod layout;

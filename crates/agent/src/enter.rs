@@ -190,6 +190,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
             call::input(frame, row);
             crate::sleep::wake(frame);
         }
+        nr::PRCTL if crate::annotation::prctl(frame) => {}
         nr::PRCTL if crate::orphan::prctl(frame) => {}
         nr::PRCTL if crate::dumpable::prctl(frame) || crate::seccomp::prctl(frame) => {}
         nr::SECCOMP => crate::seccomp::seccomp(frame),

@@ -10,6 +10,7 @@ mod pidfd;
 mod point;
 
 pub mod access;
+pub mod annotation;
 pub mod atomic;
 pub mod call;
 pub mod children;

@@ -49,7 +49,7 @@ pub use options::{
     Often, OnDivergence, OnRace, Options, Order, Outcome, Replacements, Sabotage, SharedFiles,
     Variants, Verify, cores,
 };
-pub use plans::Asked;
+pub use plans::{Asked, folder as cache_folder};
 pub use recover::can_populate;
 pub use rules::Rules;
 pub use run::run;

@@ -129,7 +129,7 @@ fn asked_of<'a>(path: &Path, waits: bool, all: &'a Asked) -> &'a [u64] {
 }
 
 /// `$XDG_CACHE_HOME/geryon` or `~/.cache/geryon`, only ours to write.
-fn folder() -> Option<PathBuf> {
+pub fn folder() -> Option<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .filter(|p| p.is_absolute())

@@ -4,6 +4,7 @@ use crate::elf::{Image, STB_LOCAL, STT_GNU_IFUNC, Symbol};
 use crate::{
     Error, coverage, datarefs, emit, frames,
     info::Info,
+    mark,
     refs::Refs,
     spread::spread,
     sweep,
@@ -163,6 +164,12 @@ impl Plan {
     /// Analyses the bytes of an ELF file.
     pub fn new(elf: &[u8], opts: &Options) -> Result<Plan, Error> {
         let image = Image::parse(elf)?;
+        let mut asked = mark::marked(&image);
+        asked.extend(opts.asked);
+        let opts = &Options {
+            asked: &asked,
+            ..*opts
+        };
         let symbols = image.code_symbols();
         let frames = frames::frames(&image);
         let mut pieces = coverage::pieces(&image, &frames, &symbols);

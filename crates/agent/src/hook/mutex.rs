@@ -2,6 +2,7 @@
 //! clock; a robust or priority-inheriting one holds thread ids, which the kernel would compare.
 
 use super::ordered::{Clock, acquire, expect, hash16, hashed, log_tick, suspended, word_at};
+use crate::annotation::is_relaxed;
 use crate::clock::{advance, await_tick, tell};
 use crate::state::{block, leads, private};
 use crate::wait::{Patience, announce, announce_end, give_way, rest};
@@ -9,6 +10,20 @@ use core::sync::atomic::Ordering;
 use geryon_abi::hooks as id;
 use geryon_abi::layout::wait;
 use geryon_abi::record::{kind, kind_of, low_of, word};
+
+/// A lock that is not ordered.
+#[cold]
+#[inline(never)]
+fn lock_relaxed(m: u64) -> i32 {
+    let b = block();
+    if take_plain(m) {
+        return 0;
+    }
+    b.midway.store(u32::from(!leads()), Ordering::Release);
+    let r = suspended(b, id::MUTEX_LOCK, m, 0, 0, 0);
+    b.midway.store(0, Ordering::Release);
+    r
+}
 
 /// The clock of a mutex: of an ordinary one, in a field that the holder alone writes.
 #[inline(always)]
@@ -118,6 +133,9 @@ fn own_tid(offset: u64) -> u32 {
 pub(super) extern "C" fn mutex_lock(m: u64) -> i32 {
     let b = block();
     crate::shared::stand();
+    if is_relaxed(m) {
+        return lock_relaxed(m);
+    }
     if !leads() && word_at(m + 16).load(Ordering::Relaxed) == 0 {
         while let Some(w) = expect(b, m, id::MUTEX_LOCK) {
             if kind_of(w) == kind::OUTCOME {
