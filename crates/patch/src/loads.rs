@@ -12,6 +12,7 @@
 //! - a load of a word at a fixed place whose address is taken somewhere, for a function that is given it, and whose
 //!   value is compared at once: a guard of something that is made once;
 //! - a load by which a function asks whether a word at a fixed place has been made yet (`once.rs`);
+//! - one by which a function asks that of an object before it takes a lock, asks again, and makes it (`doubly.rs`);
 //! - a load of a function's address that is made while the program runs (`pointer.rs`);
 //! - a load of a byte that a compiler would have compared in memory, were it not atomic (`unfolded.rs`);
 //! - a byte that a function sets before it waits for a condition (`asleep.rs`).
@@ -26,10 +27,10 @@ use crate::classify::{Rmw, is_atomic, is_call};
 use crate::constant::is_compare;
 use crate::info::Info;
 use crate::loops::Loop;
-use crate::naps::Naps;
+use crate::naps::{Calls, Naps};
 use crate::place::{Place, fixed_word};
 use crate::twice::asks_twice;
-use crate::{flag, look, once, pointer, polled, seed, spin, unfolded};
+use crate::{doubly, flag, look, once, pointer, polled, seed, spin, unfolded};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -108,6 +109,8 @@ pub struct Words {
     pub in_c_library: bool,
     /// It is the library alone, and not a program that it is a part of.
     pub is_shared: bool,
+    /// Calls by which a thread takes a lock.
+    pub locks: Calls,
     /// Calls by which a thread waits.
     pub naps: Naps,
     /// Bytes by which threads say that they wait for a condition.
@@ -209,6 +212,7 @@ pub fn ordered(
         out.extend(flag::asked(lines, info));
         out.extend(words.asleep.asked(lines, info));
         out.extend(once::asked(lines, info));
+        out.extend(doubly::asked(lines, &words.locks, info));
         let unfolded = unfolded::asked(lines, info);
         out.extend(unfolded::of_objects(lines, &unfolded));
         out.extend(unfolded);

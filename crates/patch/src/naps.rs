@@ -73,7 +73,7 @@ pub struct Calls {
 
 impl Calls {
     /// By name: those that the file has, and the words of those that it takes from others.
-    fn named(image: &Image, symbols: &[Symbol], names: &[&[u8]]) -> Calls {
+    pub fn named(image: &Image, symbols: &[Symbol], names: &[&[u8]]) -> Calls {
         let is_one = |name: &[u8]| names.contains(&name);
         let own = symbols.iter().filter(|s| is_one(s.name)).map(|s| s.value);
         let mut known: Vec<u64> = own.collect();

@@ -114,7 +114,7 @@ pub fn asked(lines: &[Instruction], info: &mut Info) -> Vec<usize> {
 }
 
 /// Is what the first of these instructions loads compared with zero or -1, and does a branch depend on that?
-fn asks_whether_made(rest: &[Instruction]) -> bool {
+pub fn asks_whether_made(rest: &[Instruction]) -> bool {
     let first = &rest[0];
     let to = first.op0_register().full_register();
     let is_nothing = |i: &Instruction| {

@@ -9,7 +9,7 @@ const FAR: usize = 32;
 const STEPS: usize = 4;
 
 /// An operand in memory, as an instruction names it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     base: Register,
     index: Register,
@@ -43,6 +43,12 @@ impl Place {
     /// How far behind a register it lies, if that alone says where.
     pub fn behind(&self) -> Option<u64> {
         (self.base.is_gpr64() && self.index == Register::None).then_some(self.displacement)
+    }
+
+    /// Is what it names the same behind these instructions?
+    pub fn stays(&self, lines: &[Instruction], info: &mut Info) -> bool {
+        let mut of = [self.base, self.index].into_iter().filter(|r| r.is_gpr());
+        of.all(|r| !lines.iter().any(|i| info.writes(i, r)))
     }
 
     /// What the first argument of a function is made to point to.

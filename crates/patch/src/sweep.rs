@@ -6,6 +6,7 @@ use crate::asked;
 use crate::asleep::{Asleep, byte};
 use crate::classify::{Class, classes, is_atomic, site};
 use crate::coverage::Piece;
+use crate::doubly::Doubly;
 use crate::elf::{Image, Symbol};
 use crate::info::Info;
 use crate::loads::{GIVEN, Words, gives, plain};
@@ -79,7 +80,12 @@ pub fn sweep(
     // Which pieces load or store which bytes in objects, where such a byte may say that a thread sleeps.
     let mut bytes_at: Vec<(usize, u64)> = Vec::new();
     let may_sleep = opts.loads && found.words.asleep.may_be();
-    let (mut made, mut info) = (Made::default(), Info::new());
+    let mut made = Made::default();
+    let mut doubly = match opts.loads {
+        true => Doubly::of(image, symbols),
+        false => Doubly::default(),
+    };
+    let mut info = Info::new();
     let classes = classes();
     let mut instruction = Instruction::default();
     for segment in image.segments.iter().filter(|s| s.exec) {
@@ -104,6 +110,7 @@ pub fn sweep(
             found.volatile.begin();
             found.pointers.begin();
             made.begin();
+            doubly.begin();
             let mut before = Instruction::default();
             loop {
                 while decoder.ip() < piece.end {
@@ -130,6 +137,7 @@ pub fn sweep(
                         found.volatile.see(&instruction);
                         found.pointers.see(&instruction, index);
                         made.see(&instruction);
+                        doubly.see(&instruction);
                         candidate |= unfolded::may_be(&before, &instruction);
                         before = instruction;
                         found.words.changed.extend(changed(&instruction));
@@ -172,7 +180,7 @@ pub fn sweep(
             if !meets_others {
                 found.words.changed.truncate(stored);
             }
-            candidate |= made.may_be();
+            candidate |= made.may_be() || doubly.is_one(&mut info);
             if candidate {
                 found.candidates.push(index);
             }
@@ -182,6 +190,7 @@ pub fn sweep(
         }
     }
     found.candidates.extend(asked::pieces(pieces, opts));
+    found.words.locks = doubly.locks();
     found.words.asleep.finish();
     let asleep = bytes_at.iter().filter(|b| found.words.asleep.has(b.1));
     found.candidates.extend(asleep.map(|b| b.0));
