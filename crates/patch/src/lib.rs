@@ -44,6 +44,7 @@ mod mark;
 mod naps;
 mod once;
 mod out_of_line;
+mod own;
 mod place;
 mod plan;
 mod pointer;
@@ -78,7 +79,7 @@ pub const JUMP_LEN: usize = 5;
 
 /// Version of the serialised [`Plan`] and of the trampoline shapes; a cache keyed by
 /// it never mixes two.
-pub const PLAN_VERSION: u32 = 53;
+pub const PLAN_VERSION: u32 = 54;
 
 /// The 8-byte word at `ret - SITE_WORD_OFFSET` of a syscall trampoline, where `ret` is
 /// the address the trampoline passes in rcx, holds the run-time address behind the

@@ -28,6 +28,7 @@ use crate::constant::is_compare;
 use crate::info::Info;
 use crate::loops::Loop;
 use crate::naps::{Calls, Naps};
+use crate::own::Own;
 use crate::place::{Place, fixed_word};
 use crate::twice::asks_twice;
 use crate::{doubly, flag, look, once, pointer, polled, seed, spin, unfolded};
@@ -109,6 +110,8 @@ pub struct Words {
     pub in_c_library: bool,
     /// It is the library alone, and not a program that it is a part of.
     pub is_shared: bool,
+    /// What is the thread's own.
+    pub own: Own,
     /// Calls by which a thread takes a lock.
     pub locks: Calls,
     /// Calls by which a thread waits.
@@ -125,6 +128,12 @@ impl Words {
             all.dedup();
         }
         self.naps.finish();
+    }
+
+    /// Is the operand of the last of these instructions neither the thread's own nor one that nobody changes?
+    fn may_meet_others(&self, lines: &[Instruction], info: &mut Info) -> bool {
+        let word = lines.last().and_then(fixed_word);
+        word.is_none_or(|w| !self.is_constant(w)) && !self.own.is_one(lines, info)
     }
 
     /// Does it stay as it is?
@@ -222,9 +231,19 @@ pub fn ordered(
     if !words.in_c_library {
         out.extend(seed::operands(lines, info));
     }
-    out.retain(|at| fixed_word(&lines[*at]).is_none_or(|w| !words.is_constant(w)));
+    out.retain(|at| words.may_meet_others(&lines[..=*at], info));
     out.sort_unstable();
     out.dedup();
+    out
+}
+
+/// The same, of a function that has no other sign.
+pub fn only_compared(lines: &[Instruction], words: &Words, info: &mut Info) -> Vec<usize> {
+    let mut out = match words.in_c_library {
+        true => Vec::new(),
+        false => unfolded::asked(lines, info),
+    };
+    out.retain(|at| words.may_meet_others(&lines[..=*at], info));
     out
 }
 

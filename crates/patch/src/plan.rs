@@ -224,7 +224,13 @@ impl Plan {
         }
         work.sort_unstable();
         work.dedup();
-        let solve = |at: &usize, (info, stats): &mut (Info, Stats)| {
+        let is_known = |at: &usize| work.binary_search(at).is_ok();
+        found.comparing.retain(|at| !is_known(at));
+        let alone = found.comparing.iter().map(|at| (*at, true));
+        let mut work: Vec<(usize, bool)> =
+            work.iter().map(|at| (*at, false)).chain(alone).collect();
+        work.sort_unstable();
+        let solve = |(at, only_compares): &(usize, bool), (info, stats): &mut (Info, Stats)| {
             let piece = &pieces[*at];
             let limit = pieces.get(*at + 1).map_or(u64::MAX, |p| p.start);
             let bytes = image.tail(piece.start).unwrap_or_default();
@@ -236,6 +242,7 @@ impl Plan {
                 refs: &refs,
                 entries: own,
                 words: &found.words,
+                only_compares: *only_compares,
             };
             Function::decode(piece, bytes, around, opts, stats, info).solve()
         };

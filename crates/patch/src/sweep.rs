@@ -14,6 +14,7 @@ use crate::look::compares;
 use crate::loops::closes;
 use crate::naps::{Calls, Naps, called};
 use crate::once::Made;
+use crate::own::Own;
 use crate::place::fixed_word;
 use crate::pointer::Pointers;
 use crate::refs::Refs;
@@ -30,6 +31,8 @@ const DT_SONAME: u64 = 14;
 pub struct Found {
     /// Indices of pieces that hold candidates for sites.
     pub candidates: Vec<usize>,
+    /// Of others that may compare such words as only `unfolded.rs` knows.
+    pub comparing: Vec<usize>,
     /// Addresses that `lea` computes: perhaps jump tables.
     pub taken: Vec<u64>,
     /// What is known of words at fixed places.
@@ -73,6 +76,7 @@ pub fn sweep(
     if opts.loads {
         found.words.constants = image.constants();
         found.words.is_shared = image.dynamic(DT_SONAME).is_some();
+        found.words.own = Own::of(image, symbols);
         found.words.naps = Naps::of(image, symbols);
         found.words.asleep = Asleep::new(Calls::of_conditions(image, symbols));
     }
@@ -103,7 +107,7 @@ pub fn sweep(
                 .set_position(offset)
                 .expect("coverage keeps pieces in their segment");
             decoder.set_ip(piece.start);
-            let mut candidate = false;
+            let (mut candidate, mut compares) = (false, false);
             let (mut is_round, calls) = (false, found.calls.len());
             let (mut meets_others, stored) = (false, found.words.changed.len());
             found.words.asleep.begin();
@@ -138,7 +142,8 @@ pub fn sweep(
                         found.pointers.see(&instruction, index);
                         made.see(&instruction);
                         doubly.see(&instruction);
-                        candidate |= unfolded::may_be(&before, &instruction);
+                        candidate |= unfolded::is_byte(&before, &instruction);
+                        compares |= unfolded::is_word(&before, &instruction);
                         before = instruction;
                         found.words.changed.extend(changed(&instruction));
                         match fixed_word(&instruction) {
@@ -183,6 +188,8 @@ pub fn sweep(
             candidate |= made.may_be() || doubly.is_one(&mut info);
             if candidate {
                 found.candidates.push(index);
+            } else if compares {
+                found.comparing.push(index);
             }
             if candidate || !is_round {
                 found.calls.truncate(calls);

@@ -1,20 +1,43 @@
-//! Loads that a compiler would have left out, had it been allowed to: a byte that is loaded to be compared with zero, and not used
-//! any more. A plain one gcc and clang compare in memory. So it is atomic, or volatile: a C++ `std::atomic<bool>` is asked so,
-//! and nothing else shows it (fastp's lists between its threads). And with it, whether the same object points to something.
+//! Loads that a compiler would have left out, or made smaller, had it been allowed to, whose value is only compared, and not used
+//! any more. So what is loaded is atomic, or volatile, and often nothing else shows it:
+//!
+//! - A byte that is loaded to be compared with zero. A plain one gcc and clang compare in memory. (`std::atomic<bool>`: fastp's
+//!   lists between its threads.) And with it, whether the same object points to something.
+//! - A larger word, of which more is loaded than is looked at, or that is compared with a constant. (mimalloc asks so for the marks
+//!   in a list's head.)
 
 use crate::classify::is_call;
 use crate::info::Info;
-use crate::look::load;
+use crate::look::{compares, load};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// So many instructions behind it are looked at for a use of the value.
 const FAR: usize = 48;
+/// What a function is given.
+const ARGUMENTS: [Register; 6] = [
+    Register::RDI,
+    Register::RSI,
+    Register::RDX,
+    Register::RCX,
+    Register::R8,
+    Register::R9,
+];
 /// A function that has more of them looks at a table, with registers to spare.
 const MOST: usize = 4;
 
 /// May the instruction be one, with the one behind it?
 pub fn may_be(first: &Instruction, next: &Instruction) -> bool {
+    is_byte(first, next) || is_word(first, next)
+}
+
+/// The same, of a byte.
+pub fn is_byte(first: &Instruction, next: &Instruction) -> bool {
     is_tested(first, next, 1)
+}
+
+/// The same, of a larger word.
+pub fn is_word(first: &Instruction, next: &Instruction) -> bool {
+    is_wide(first) && asks(first, next)
 }
 
 /// Does it load so many bytes, and does the next one ask whether they are zero?
@@ -30,6 +53,32 @@ fn is_tested(first: &Instruction, next: &Instruction, size: usize) -> bool {
         && tested.size() == size
 }
 
+/// Does it load 4 or 8 bytes?
+fn is_wide(first: &Instruction) -> bool {
+    first.mnemonic() == Mnemonic::Mov
+        && first.op0_kind() == OpKind::Register
+        && first.op1_kind() == OpKind::Memory
+        && first.op0_register().is_gpr()
+        && matches!(first.memory_size().size(), 4 | 8)
+}
+
+/// Does the next one compare what it loads with a constant, or some of its bits? (Whether they are zero gcc asks of a register
+/// that it has to spare, even of a plain word.)
+fn asks(first: &Instruction, next: &Instruction) -> bool {
+    let asked = next.op0_register();
+    let is_constant = !matches!(next.op1_kind(), OpKind::Register | OpKind::Memory);
+    let is_whole = asked.size() == first.memory_size().size();
+    next.op0_kind() == OpKind::Register
+        && asked.full_register() == first.op0_register().full_register()
+        && is_constant
+        && match next.mnemonic() {
+            Mnemonic::Cmp | Mnemonic::Test => is_whole,
+            // (Of a plain word no more would have been loaded.)
+            Mnemonic::And => !is_whole,
+            _ => false,
+        }
+}
+
 /// Which of a function's instructions are such loads.
 pub fn asked(lines: &[Instruction], info: &mut Info) -> Vec<usize> {
     let pairs = lines.windows(2).enumerate();
@@ -37,9 +86,11 @@ pub fn asked(lines: &[Instruction], info: &mut Info) -> Vec<usize> {
     let may: Vec<usize> = may.map(|(at, _)| at).collect();
     let is_one = |at: &usize| !of_unoptimised(&lines[..=*at]) && is_dead(lines, *at, info);
     let found: Vec<usize> = may.into_iter().filter(is_one).collect();
-    match found.len() > MOST {
-        true => Vec::new(),
-        false => found,
+    let (wide, bytes): (Vec<usize>, Vec<usize>) =
+        found.into_iter().partition(|at| is_wide(&lines[*at]));
+    match bytes.len() > MOST {
+        true => wide,
+        false => [bytes, wide].concat(),
     }
 }
 
@@ -71,9 +122,17 @@ fn of_unoptimised(lines: &[Instruction]) -> bool {
 }
 
 /// Is the value that it loads, and that is tested behind it, not used any more?
-fn is_dead(lines: &[Instruction], at: usize, info: &mut Info) -> bool {
-    let value = lines[at].op0_register().full_register();
-    let (mut open, mut seen) = (vec![at + 2], Vec::new());
+fn is_dead(lines: &[Instruction], first: usize, info: &mut Info) -> bool {
+    let value = lines[first].op0_register().full_register();
+    // (Its bits are compared.)
+    let asks = lines[first + 1].mnemonic() == Mnemonic::And
+        && lines.get(first + 2).is_some_and(|i| {
+            compares(i)
+                && i.op0_register().full_register() == value
+                && i.op1_kind() != OpKind::Memory
+        });
+    let behind = first + if asks { 3 } else { 2 };
+    let (mut open, mut seen) = (vec![behind], Vec::new());
     while let Some(at) = open.pop() {
         if seen.contains(&at) {
             continue;
@@ -87,6 +146,9 @@ fn is_dead(lines: &[Instruction], at: usize, info: &mut Info) -> bool {
         }
         let ends = i.flow_control() == FlowControl::Return;
         if ends && value == Register::RAX {
+            return false;
+        }
+        if is_call(i) && is_wide(&lines[first]) && ARGUMENTS.contains(&value) {
             return false;
         }
         if ends || is_call(i) || info.writes(i, value) {
@@ -142,6 +204,35 @@ mod tests {
         assert_eq!(found(&returned), []);
         // cmp byte [rcx+0x10], 0: a plain one.
         assert_eq!(found(&[0x80, 0x79, 0x10, 0, 0x74, 1, 0x90, 0xc3]), []);
+    }
+
+    #[test]
+    fn a_word_that_is_only_compared_is_atomic() {
+        // mov rdx, [rcx+0x38]; cmp rdx, 3; jbe +1; nop; xor edx, edx; ret
+        let mut compared = [
+            0x48, 0x8b, 0x51, 0x38, 0x48, 0x83, 0xfa, 3, 0x76, 1, 0x90, 0x31, 0xd2, 0xc3,
+        ];
+        assert_eq!(found(&compared), [0]);
+        // test rdx, rdx; nop in the place of the cmp: so plain ones are asked, too.
+        compared[4..8].copy_from_slice(&[0x48, 0x85, 0xd2, 0x90]);
+        assert_eq!(found(&compared), []);
+        // mov rdi, [rcx+0x38]; cmp rdi, 3; jbe +1; nop; call: it is given to a function.
+        let given = [
+            0x48, 0x8b, 0x79, 0x38, 0x48, 0x83, 0xff, 3, 0x76, 1, 0x90, 0xe8, 0, 0, 0, 0, 0xc3,
+        ];
+        assert_eq!(found(&given), []);
+    }
+
+    #[test]
+    fn a_word_of_which_less_is_looked_at_than_loaded_is_atomic() {
+        // mov rax, [rcx+0x38]; and eax, 3; cmp eax, 1; sete al; ret
+        let mut bits = [
+            0x48, 0x8b, 0x41, 0x38, 0x83, 0xe0, 3, 0x83, 0xf8, 1, 0x0f, 0x94, 0xc0, 0xc3,
+        ];
+        assert_eq!(found(&bits), [0]);
+        // mov eax, [rcx+0x38]
+        bits[0] = 0x40;
+        assert_eq!(found(&bits), []);
     }
 
     #[test]

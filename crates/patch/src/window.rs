@@ -47,6 +47,8 @@ pub struct Around<'a> {
     /// Entries inside the function's piece: address and id.
     pub entries: &'a [(u64, u16)],
     pub words: &'a Words,
+    /// Nothing in the function is a site but words that it compares (`unfolded.rs`): other rules are for functions that meet others.
+    pub only_compares: bool,
 }
 
 /// Windows and rest of one function.
@@ -112,7 +114,12 @@ impl<'a> Function<'a> {
         if opts.waits {
             mark(spin::waits(&all, &loops, info), SiteKind::Wait);
         }
-        if opts.loads {
+        if opts.loads && around.only_compares {
+            mark(
+                loads::only_compared(&all, around.words, info),
+                SiteKind::Load,
+            );
+        } else if opts.loads {
             let found = loads::ordered(&all, &loops, around.words, info);
             mark(
                 loads::stores(&all, &found, around.words, info),
