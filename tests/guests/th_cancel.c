@@ -1,7 +1,9 @@
 // build:
-// replicas: 1
 // deterministic
-// descends
+// turns
+// ascends
+// not in data: who asks over and over whether it is cancelled keeps the turn there
+// not in code: replicas of different layouts do not go over to serial order
 // Proves: cancellation of a thread in read, in cond_wait and by testcancel:
 // cleanup handlers run, result is PTHREAD_CANCELED (SIGCANCEL and unwinding
 // through a rewritten call).

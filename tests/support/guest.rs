@@ -16,6 +16,7 @@
 //! | `// beyond` | plain loads decide: right, or reported |
 //! | `// refused: mmap` | uses a call that is refused: named on stderr, never silently wrong |
 //! | `// ascends` | also as on a machine with cores for threads in parallel (`--order auto`) |
+//! | `// turns` | with clocks Geryon goes over to serial order in it, and says so |
 //! | `// descends` | also going over from clocks to serial order in its midst (`order-changes`) |
 //! | `// loses` | also with its leader lost once, at a place that its name says, with two or three replicas, in one of the orders |
 //! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
@@ -59,6 +60,8 @@ pub struct Guest {
     pub refused: Option<String>,
     /// Also run going over from clocks to serial order.
     pub descends: bool,
+    /// With clocks it is in serial order before its end.
+    pub turns: bool,
     /// Also with an order that changes, as on a machine with many cores.
     pub ascends: bool,
     /// Also run with its leader lost once.
@@ -125,6 +128,7 @@ impl Guest {
             beyond: false,
             refused: None,
             descends: false,
+            turns: false,
             ascends: false,
             loses: false,
             delayed: false,
@@ -165,6 +169,7 @@ impl Guest {
                 "deterministic" => guest.deterministic = true,
                 "varies" => guest.varies = true,
                 "beyond" => guest.beyond = true,
+                "turns" => guest.turns = true,
                 "descends" => guest.descends = true,
                 "ascends" => guest.ascends = true,
                 "loses" => guest.loses = true,

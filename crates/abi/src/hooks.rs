@@ -44,6 +44,7 @@ hooks! {
     CLOCKJOIN = 32, "pthread_clockjoin_np";
     COND_DESTROY = 33, "pthread_cond_destroy";
     BARRIER_DESTROY = 34, "pthread_barrier_destroy";
+    CANCEL = 35, "pthread_cancel";
 }
 
 /// Functions that are replaced as a whole: their first bytes are jumped to from inside, so that

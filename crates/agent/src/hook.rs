@@ -50,7 +50,7 @@ unsafe impl Sync for Address {}
 /// The hooks by id, called by `geryon_hook`.
 #[unsafe(no_mangle)]
 #[used]
-pub static GERYON_HOOKS_INNER: [Address; 35] = [
+pub static GERYON_HOOKS_INNER: [Address; 36] = [
     Address(mutex::mutex_lock as *const ()),
     Address(mutex::mutex_trylock as *const ()),
     Address(mutex::mutex_timedlock as *const ()),
@@ -86,6 +86,7 @@ pub static GERYON_HOOKS_INNER: [Address; 35] = [
     Address(thread::clockjoin as *const ()),
     Address(cond::cond_destroy as *const ()),
     Address(barrier::barrier_destroy as *const ()),
+    Address(thread::cancel as *const ()),
 ];
 
 macro_rules! stubs {
@@ -112,4 +113,5 @@ stubs!(
     20 "geryon_hook_always" 21 "geryon_hook" 22 "geryon_hook" 23 "geryon_hook" 24 "geryon_hook"
     25 "geryon_hook" 26 "geryon_hook_always" 27 "geryon_hook" 28 "geryon_hook" 29 "geryon_hook"
     30 "geryon_hook" 31 "geryon_hook" 32 "geryon_hook" 33 "geryon_hook" 34 "geryon_hook"
+    35 "geryon_hook_cancel"
 );

@@ -17,3 +17,10 @@ pub const PROCESS: u64 = 3;
 pub const FILTERS: u64 = 4;
 /// It changes user or group in all threads.
 pub const IDS: u64 = 5;
+/// It cancels a thread: where that one can be cancelled shows only in functions that a follower does not call.
+pub const CANCELS: u64 = 6;
+
+/// times(2), which takes one argument: with this one behind it the agent makes it, before the program cancels a thread.
+pub const NR_TIMES: u64 = 100;
+/// See there.
+pub const ABOUT_TO_CANCEL: u64 = 0x6361_6e63;

@@ -41,6 +41,11 @@ pub(super) extern "C" fn create(thread: u64, attr: u64, start: u64, arg: u64) ->
     r
 }
 
+/// Nothing of it is ordered: see `geryon_hook_cancel`.
+pub(super) extern "C" fn cancel(thread: u64) -> i32 {
+    original(id::CANCEL, thread, 0, 0, 0)
+}
+
 fn join(hook: u16, thread: u64, value: u64, a: [u64; 2]) -> i32 {
     let b = block();
     let log = |r: i32| {

@@ -10,6 +10,7 @@ use crate::state::{Here, block, header, leads, private};
 use crate::wait::{announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
+use geryon_abi::layout::ascent::{ABOUT_TO_CANCEL, NR_TIMES};
 use geryon_abi::layout::{ascent, repeat, rpc as number, vforked, wait};
 
 const NR_MMAP: u64 = 9;
@@ -29,7 +30,7 @@ const NAP_NS: u64 = 100_000;
 #[inline(always)]
 pub fn before(frame: &Frame) {
     let state = private().ascent.get();
-    if state != ascent::NEVER {
+    if state != ascent::NEVER || frame.rax == NR_TIMES {
         look(state, frame.rax, &frame.args());
     }
 }
@@ -39,6 +40,11 @@ fn look(state: u32, nr: u64, args: &[u64; 6]) {
     let Some(what) = needs_serial(nr, args) else {
         return;
     };
+    // (With clocks that the user has chosen all else is repeated as far as it goes.)
+    let is_chosen = state == ascent::NEVER;
+    if is_chosen && (what != ascent::CANCELS || serial::active() || private().replicas == 1) {
+        return;
+    }
     if state == ascent::OPEN {
         private().ascent.set(ascent::NEVER);
     } else if leads() && block().vforked == vforked::NOT {
@@ -124,6 +130,7 @@ fn needs_serial(nr: u64, args: &[u64; 6]) -> Option<u64> {
         NR_SECCOMP if args[0] as u32 as u64 == SET_MODE_FILTER && args[1] & TSYNC != 0 => {
             ascent::FILTERS
         }
+        NR_TIMES if args[0] == 0 && args[1] == ABOUT_TO_CANCEL => ascent::CANCELS,
         NR_TGKILL if args[2] as u32 == SIGSETXID => ascent::IDS,
         _ => return None,
     };

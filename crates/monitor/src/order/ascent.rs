@@ -4,6 +4,7 @@
 
 use crate::checkpoint::Checkpoints;
 use crate::journal::Event;
+use crate::options::OnRace;
 use crate::private_field;
 use crate::state::{Ascent, Monitor, Otherwise};
 use geryon_abi::layout::{LONG_RING_WORDS, RING_WORDS, ascent};
@@ -99,13 +100,15 @@ impl Monitor {
         if self.is_serial() {
             return 0;
         }
-        if self.running.ascent != Ascent::Done || self.hinders_descent().is_some() {
+        let is_chosen = what == ascent::CANCELS && self.options.on_race == OnRace::Serial;
+        if !is_chosen && self.running.ascent != Ascent::Done || self.hinders_descent().is_some() {
             return -i64::from(libc::EPERM);
         }
         let why = match what {
             ascent::CODE => "the program makes code while it runs, whose loads are not seen",
             ascent::SHARES => "the program maps what other processes may store to",
             ascent::PROCESS => "the program makes another process",
+            ascent::CANCELS => "the program cancels a thread",
             ascent::FILTERS => "the program gives a seccomp filter to all threads at once",
             _ => "the program changes user or group in all threads",
         };
