@@ -12,6 +12,7 @@
 mod arbitration;
 mod base;
 mod doubt;
+mod outdated;
 mod search;
 mod strict;
 mod strictness;
@@ -25,7 +26,7 @@ use arbitration::{Accused, Arbitration};
 pub(crate) use arbitration::{Testimony, VOTERS};
 pub(crate) use doubt::Charge;
 use doubt::Doubt;
-use geryon_abi::layout::{MAX_REPLICAS, outdated, wait};
+use geryon_abi::layout::{MAX_REPLICAS, wait};
 use geryon_tracee::{Pid, kill};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -389,52 +390,6 @@ impl Monitor {
                 "no checkpoint could be made for {} s: {why}; until there is one, replicas that differ are stopped",
                 OVERDUE.as_secs()
             ));
-        }
-    }
-
-    /// The agent of a leader says that the sleepers are in its way.
-    pub(crate) fn sleepers_are_outdated(&mut self, how: u64) {
-        let mut is_enough = false;
-        if how == outdated::FILE {
-            self.end_sleepers();
-        } else if how == outdated::NOW
-            && let Some(c) = &mut self.checkpoints
-        {
-            // The one that has read least.
-            let age = |p: &Option<Pair>| p.as_ref().map(|p| p.since.elapsed());
-            let is_own = age(&c.own) > age(&c.older).max(age(&c.base));
-            let base = match is_own {
-                true => c.own.take(),
-                false => c.older.take().or_else(|| c.base.take()),
-            };
-            if is_own {
-                c.own_due = None;
-            }
-            is_enough = base.is_some();
-            self.end_pair(base);
-        }
-        if how == outdated::NOW && !is_enough {
-            match self.coming_pair() {
-                Some(id) => self.pair_is_made(id),
-                None => self.end_sleepers(),
-            }
-        }
-        if let Some(c) = &mut self.checkpoints
-            && !c.over
-        {
-            c.due = Some(Instant::now());
-            c.tried = None;
-            // (A ring may be full of what they have not read again in no time.)
-            let is_old = |p: &Option<Pair>| {
-                let age = p.as_ref().map(|p| p.since.elapsed());
-                age.is_none_or(|a| a > AGAIN_AT_MOST)
-            };
-            if is_old(&c.base) {
-                c.base_due = None;
-            }
-            if is_old(&c.own) {
-                c.own_due = None;
-            }
         }
     }
 
