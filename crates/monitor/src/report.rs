@@ -4,6 +4,7 @@ mod backtrace;
 mod difference;
 pub mod json;
 mod refused;
+mod sites;
 mod stuck;
 pub mod variants;
 pub mod words;
@@ -17,7 +18,7 @@ use geryon_abi::table;
 use geryon_tracee::{Pid, RemoteMemory};
 use json::{Side, Written};
 use std::fmt::Write as _;
-use words::{last_events, operation, why_text};
+use words::why_text;
 
 /// Bytes shown of a path.
 const PATH_BYTES: usize = 80;
@@ -107,12 +108,12 @@ impl Monitor {
             text.push_str("geryon:   (a majority has confirmed this; the leader has gone on, and its memory and stack are those of now)\n");
         }
         if let Some(v) = self.view(pid, w.slot) {
-            out.last_events = last_events(&v);
-            let _ = writeln!(
-                text,
-                "geryon:   last events of the thread group: {}",
-                out.last_events.join(", ")
-            );
+            let sites = self.sites(pid);
+            out.last_events = self.last_events(&sites, &v);
+            text.push_str("geryon:   last events of the thread group, the oldest first:\n");
+            for event in &out.last_events {
+                let _ = writeln!(text, "geryon:       {event}");
+            }
         }
         if self.looks_like_race(pid, &w) {
             text.push_str("geryon:   looks like a race in the program (another operation came next), not like a flipped bit\n");
@@ -144,10 +145,11 @@ impl Monitor {
             Some(t) => self.trace_in_agent(t, party.pid.unwrap_or(0), slot),
             None => Vec::new(),
         };
+        let sites = self.sites(party.pid.unwrap_or(0));
         Side {
             replica: party.replica,
             role: party.role.into(),
-            operation: operation(party.record[0]),
+            operation: self.operation(&sites, party.record[0]),
             arguments,
             backtrace,
         }

@@ -11,7 +11,7 @@ use crate::checkpoint::{Charge, REPLICAS, VOTERS, is_about_order};
 use crate::cores::CoreSet;
 use crate::journal::Event;
 use crate::options::OnDivergence;
-use crate::report::words::{operation, why_text};
+use crate::report::words::why_text;
 use crate::state::{GroupId, Monitor, ReportWords, Reported};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, Report, block_address};
@@ -247,6 +247,10 @@ impl Monitor {
         let sure = is_about_order(first);
         let what = if sure { "race" } else { "race or fault" };
         let r = &first.report;
+        let pid = self.threads.get(&first.tid).map(|t| t.pid);
+        let leaders = || self.groups.values().find_map(|g| g.leader_pid());
+        let sites = self.sites(pid.or_else(leaders).unwrap_or(0));
+        let [theirs, ours] = [r.theirs[0], r.ours[0]].map(|w| self.operation(&sites, w));
         eprintln!(
             "geryon: {what} in replica {}: replayed in the leader's order it agrees (replays: {tries}, {:.1} ms)\ngeryon:   thread group {}, position {}: {}, {} against {}",
             astray + 1,
@@ -254,8 +258,8 @@ impl Monitor {
             r.slot,
             r.pos,
             why_text(r.why),
-            operation(r.theirs[0]),
-            operation(r.ours[0])
+            theirs,
+            ours
         );
         self.journal.tell(&Event::RaceReplayed {
             replica: astray,

@@ -1,7 +1,7 @@
 //! What is said of a replica that makes no progress: what each of its threads, and the leader's (of the
 //! leader itself: a follower's), waits for.
 
-use super::words::{last_event, waiting};
+use super::words::{last_events, waiting};
 use crate::state::{GroupId, Monitor};
 use geryon_tracee::Pid;
 use std::fmt::Write as _;
@@ -38,13 +38,16 @@ impl Monitor {
     /// One line for each thread of a process.
     pub(crate) fn threads_text(&mut self, whose: &str, pid: Pid) -> String {
         let mut text = String::new();
+        let sites = self.sites(pid);
         for v in self.views(pid) {
+            let last = last_events(&v).next_back();
+            let last = last.map_or("nothing yet".into(), |w| self.operation(&sites, w));
             let _ = writeln!(
                 text,
                 "geryon:   {whose} {}: {}; last: {}",
                 v.slot,
                 waiting(&v),
-                last_event(&v)
+                last
             );
         }
         text

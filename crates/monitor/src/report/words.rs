@@ -46,23 +46,10 @@ fn hook_name(id: u8) -> &'static str {
         .map_or("lock operation", |(n, _)| n)
 }
 
-/// The last records of a thread, the oldest first.
-pub fn last_events(v: &View) -> Vec<String> {
+/// The first words of the last records of a thread, the oldest first.
+pub fn last_events(v: &View) -> impl DoubleEndedIterator<Item = u64> {
     let n = v.events.min(REMEMBERED);
-    (v.events - n..v.events).map(|i| event(v, i)).collect()
-}
-
-/// The last record of a thread.
-pub fn last_event(v: &View) -> String {
-    if v.events == 0 {
-        "nothing yet".into()
-    } else {
-        event(v, v.events - 1)
-    }
-}
-
-fn event(v: &View, n: u64) -> String {
-    operation(v.last[(n % REMEMBERED) as usize])
+    (v.events - n..v.events).map(|i| v.last[(i % REMEMBERED) as usize])
 }
 
 /// What a thread does.

@@ -123,8 +123,8 @@ proptest! {
             last: course.words(block_field!(last)),
             ..View::default()
         };
-        prop_assert!(words::last_events(&view).len() <= 16);
-        words::last_event(&view);
+        prop_assert!(words::last_events(&view).count() <= 16);
+        words::last_events(&view).for_each(|w| drop(words::operation(w)));
         words::waiting(&view);
         words::why_text(asked as u32);
     }
