@@ -15,6 +15,7 @@
 //! - one by which a function asks that of an object before it takes a lock, asks again, and makes it (`doubly.rs`);
 //! - a load of a function's address that is made while the program runs (`pointer.rs`);
 //! - a load of a byte that a compiler would have compared in memory, were it not atomic (`unfolded.rs`);
+//! - the load of a function that is known by its name to load what is atomic (`getters.rs`);
 //! - a byte that a function sets before it waits for a condition (`asleep.rs`).
 //!
 //! In the C library itself only the first three, and what is compared with zero, or by a register, at a fixed place (is there
@@ -31,7 +32,7 @@ use crate::naps::{Calls, Naps};
 use crate::own::Own;
 use crate::place::{Place, fixed_word};
 use crate::twice::asks_twice;
-use crate::{doubly, flag, look, once, pointer, polled, seed, spin, unfolded};
+use crate::{doubly, flag, getters, look, once, pointer, polled, seed, spin, unfolded};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -110,6 +111,8 @@ pub struct Words {
     pub in_c_library: bool,
     /// It is the library alone, and not a program that it is a part of.
     pub is_shared: bool,
+    /// Functions that load what is atomic. Sorted, too.
+    pub getters: Vec<u64>,
     /// What is the thread's own.
     pub own: Own,
     /// Calls by which a thread takes a lock.
@@ -220,6 +223,7 @@ pub fn ordered(
     if !words.in_c_library {
         out.extend(flag::asked(lines, info));
         out.extend(words.asleep.asked(lines, info));
+        out.extend(getters::loaded(lines, &words.getters, info));
         out.extend(once::asked(lines, info));
         out.extend(doubly::asked(lines, &words.locks, info));
         let unfolded = unfolded::asked(lines, info);

@@ -357,3 +357,22 @@ pub fn has_glibc(elf: &[u8]) -> bool {
     };
     Image::parse(elf).is_ok_and(|image| image.code_symbols().iter().any(is_one))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn much_is_left_where_a_fifth_of_the_code_is_unseen_and_atomics_in_it() {
+        let stats = |covered_bytes, unseen_bytes, unseen_rmw| Stats {
+            covered_bytes,
+            unseen_bytes,
+            unseen_rmw,
+            ..Stats::default()
+        };
+        assert!(stats(4_000, 1_001, 1).leaves_much());
+        assert!(!stats(4_000, 1_000, 1).leaves_much());
+        assert!(!stats(0, 9_000, 0).leaves_much(), "tables in the code");
+        assert!(stats(0, 4, 1).leaves_much());
+    }
+}

@@ -19,8 +19,8 @@ use crate::place::fixed_word;
 use crate::pointer::Pointers;
 use crate::refs::Refs;
 use crate::spin::{is_sign, may_wait};
-use crate::unfolded;
 use crate::volatile::Volatile;
+use crate::{getters, unfolded};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// The tag of a library's own name.
@@ -76,6 +76,7 @@ pub fn sweep(
     if opts.loads {
         found.words.constants = image.constants();
         found.words.is_shared = image.dynamic(DT_SONAME).is_some();
+        found.words.getters = getters::of(symbols);
         found.words.own = Own::of(image, symbols);
         found.words.naps = Naps::of(image, symbols);
         found.words.asleep = Asleep::new(Calls::of_conditions(image, symbols));
@@ -185,6 +186,7 @@ pub fn sweep(
             if !meets_others {
                 found.words.changed.truncate(stored);
             }
+            candidate |= found.words.getters.binary_search(&piece.start).is_ok();
             candidate |= made.may_be() || doubly.is_one(&mut info);
             if candidate {
                 found.candidates.push(index);
