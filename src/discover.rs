@@ -75,6 +75,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     }
     let folder = std::env::temp_dir().join(format!("geryon-discover-{}", std::process::id()));
     std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    eprintln!(
+        "geryon: {} runs under valgrind's Helgrind: one thread at a time, and some 20 to 200 times as long as natively",
+        program.display()
+    );
     let mut found = Found::default();
     let mut number = 0;
     let done = (0..args.runs).try_for_each(|run_of| {
