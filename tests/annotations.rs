@@ -106,7 +106,8 @@ fn atomics_are_known_where_the_compiler_was_told_to_call() {
     let out = |name: &str| dir.path().join(name);
     let said = comes_apart(&compiled(Command::new("g++").arg(&handed), &out("plain")));
     // (The report says where the atomic instructions are, of which records have but a hash.)
-    let is_named = |l: &str| l.contains("atomic instruction at 0x") && l.contains("change(");
+    let is_named =
+        |l: &str| l.contains("atomic instruction at 0x") && l.contains("__run_exit_handlers+0x");
     assert!(said.lines().any(is_named), "{said}");
     stays_whole(&compiled(by_geryon("g++").arg(&handed), &out("gcc")));
     match Command::new("clang++").arg("--version").output() {
