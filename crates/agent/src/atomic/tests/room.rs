@@ -43,7 +43,7 @@ fn make(op: u8, place: u64, word: &AtomicU64) -> u64 {
 }
 
 /// A word that all replicas share.
-fn shared() -> &'static AtomicU32 {
+pub(super) fn shared() -> &'static AtomicU32 {
     // SAFETY: a new mapping, of zeros.
     unsafe {
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
@@ -54,7 +54,7 @@ fn shared() -> &'static AtomicU32 {
     }
 }
 
-fn until(holds: impl Fn() -> bool) {
+pub(super) fn until(holds: impl Fn() -> bool) {
     while !holds() {
         std::thread::sleep(Duration::from_millis(1));
     }
