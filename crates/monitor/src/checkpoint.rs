@@ -365,10 +365,17 @@ impl Monitor {
         c.tried = None;
         let pause = c.pair.as_ref().map_or(Duration::ZERO, |p| p.pause);
         self.end_pair(old);
+        if let Some(g) = self.groups.get(&id) {
+            g.segment.header().open.crowded.store(0, Ordering::SeqCst);
+        }
+        self.tell_checkpoint(id, pause);
+    }
+
+    /// Copies sleep from now on that say who is wrong. The leader stood still for so long.
+    fn tell_checkpoint(&mut self, id: GroupId, pause: Duration) {
         let Some(g) = self.groups.get(&id) else {
             return;
         };
-        g.segment.header().open.crowded.store(0, Ordering::SeqCst);
         let position = g.segment.ends().iter().sum();
         self.journal.tell(&Event::Checkpoint {
             position,

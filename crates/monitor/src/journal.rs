@@ -164,7 +164,8 @@ pub enum Event {
         /// What, and why not.
         what: String,
     },
-    /// Copies of both replicas sleep from now on.
+    /// Copies of both replicas sleep from now on; or, with more than two whose threads run in parallel, one of the leader, which
+    /// others have come to.
     Checkpoint {
         /// Words that the log had had by then.
         position: u64,

@@ -131,9 +131,10 @@ impl Monitor {
     fn own_is_confirmed(&mut self) -> Option<(Instant, Duration)> {
         let c = self.checkpoints.as_mut()?;
         let old = std::mem::replace(&mut c.own, c.own_coming.take());
-        let since = c.own.as_ref().map_or_else(Instant::now, |p| p.since);
-        let due = since + c.every;
+        let own = c.own.as_ref()?;
+        let (id, pause, due) = (own.group, own.pause, own.since + c.every);
         self.end_pair(old);
+        self.tell_checkpoint(id, pause);
         Some((due, AGAIN))
     }
 
