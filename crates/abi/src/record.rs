@@ -11,6 +11,11 @@
 pub const BEGIN_WORDS: u64 = 8;
 /// Detail of an atomic's record: the compare failed, nothing was written, no tick.
 pub const FAILED: u8 = 1;
+/// Or: memory stays as it was, which is what the last atomic instruction on that word has left there.
+pub const KEPT: u8 = 2;
+/// Or: memory stays as it was, as another thread has stored it plainly. In the place of what it expected lies the number of a
+/// load, for it was one.
+pub const KEPT_PLAIN: u8 = 3;
 /// Detail of a load's record: what was found is what the last atomic instruction on that word has left there.
 pub const CLOCKED: u8 = 1;
 /// Detail of a load's record, too: how often such loads had found the same again since the record before follows as the

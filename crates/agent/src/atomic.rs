@@ -8,6 +8,7 @@ mod decode;
 mod load;
 mod operand;
 mod passed;
+mod plain;
 mod replay;
 mod stub;
 #[cfg(test)]

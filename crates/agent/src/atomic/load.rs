@@ -3,9 +3,7 @@
 //!
 //! - Where the word holds what the last atomic instruction on it has left there, the clock of that word tells: all that
 //!   came before the load has been done. (The word may have been changed again since.)
-//! - Else another thread has stored it plainly: a follower waits until its memory shows it. It may have shown it, and
-//!   gone on from there. If an atomic instruction did that, its tick tells. If a plain store did, all other threads have
-//!   come further than their leaders' were when they had stored it (`passed.rs`).
+//! - Else another thread has stored it plainly: a follower waits until its memory shows it, or has shown it (`plain.rs`).
 //!
 //! A load that finds what it has found before, with no other record in between than those of such loads, is counted and
 //! not logged. Followers see how far the count is, and the next such record has it. Source: seed 2,
@@ -14,35 +12,27 @@
 use super::compute::apply_load;
 use super::decode::{Descriptor, Saved};
 use super::operand::load;
-use super::passed::all_passed;
+use super::plain::Plain;
 use super::replay::either;
 use super::{BY_ITSELF, MADE, SIGNAL, site};
-use crate::clock::{Slot, await_past_at, is_past, of_address};
+use crate::clock::{Slot, await_past_at, of_address};
 use crate::diverge::diverged;
 use crate::gate::guarded;
 use crate::log::{
-    Came, has_next, is_cut, marks, peek, peek_or, publish, publish_load, put, remember, rewind,
-    take, verified, view,
+    Came, has_next, marks, peek, peek_or, publish, publish_load, put, remember, take, verified,
+    view,
 };
 use crate::raise;
 use crate::state::{Here, block, leads};
-use crate::thread;
 use crate::timer;
-use crate::wait::{Patience, announce, announce_end, intend_on};
-use core::sync::atomic::{AtomicU64, Ordering, fence};
-use geryon_abi::layout::{MOST, Which, wait, why};
+use crate::wait::{Patience, intend_on};
+use core::sync::atomic::{Ordering, fence};
+use geryon_abi::layout::{MOST, Which, why};
 use geryon_abi::record::{
     CLOCKED, FAULTED, POLLED, detail_of, kind, kind_of, low_of, short_of, word,
 };
 use geryon_ring::memory::Log;
 use geryon_ring::world::Thread;
-
-/// So many nanoseconds a thread waits for a value which another one could still store that does nothing by which one could
-/// tell: it computes; or it spins on a word that is not known to decide, waits in fact for this thread, and the value
-/// has come and gone. Halved when that has been so.
-static PATIENCE: AtomicU64 = AtomicU64::new(2_000_000_000);
-/// But not below this.
-const LEAST: u64 = 50_000_000;
 
 /// Memory that was not there for the leader is waited for so many nanoseconds to go here, too.
 const VANISH_NS: u64 = 2_000_000_000;
@@ -253,7 +243,16 @@ fn step(s: &Saved, d: &Descriptor, at: u64) -> Option<Made> {
     }
     let value = match clocked {
         true => meant(seen, read(at, d.size)),
-        false => await_stored(b, slot, w, at, d.size)?,
+        false => {
+            let plain = Plain {
+                at,
+                size: d.size,
+                seen,
+                tick: low_of(w),
+                epoch: view(b, 2),
+            };
+            plain.await_stored(b, slot)?
+        }
     };
     if !clocked {
         b.loaded = view(b, 2);
@@ -306,59 +305,4 @@ fn vanishes(at: u64, size: u8) {
 fn meant(seen: u64, holds: Option<u64>) -> u64 {
     let [same, here] = either(seen);
     if holds == Some(same) { same } else { here }
-}
-
-/// Another thread's plain store has yet to come, or has come and gone. None when the log was cut off before the
-/// present record meanwhile.
-fn await_stored(mut b: Here, slot: &Slot, w: u64, at: u64, size: u8) -> Option<u64> {
-    let (values, epoch) = (either(view(b, 1)), view(b, 2));
-    let shown = || read(at, size).filter(|holds| values.contains(holds));
-    if let Some(value) = shown() {
-        return Some(value);
-    }
-    // Of a thread's id only its end counts, and that comes for certain, from the kernel.
-    let is_id = thread::is_id_word(at);
-    if is_id && values[0] != 0 {
-        return Some(values[0]);
-    }
-    b.standing = b.pos;
-    announce(wait::VALUE, wait::operand(at, size), values[1]);
-    let mut patience = Patience::new();
-    let mut since = 0;
-    let value = loop {
-        if let Some(value) = shown() {
-            break value;
-        }
-        let now = slot.clock.load(Ordering::Acquire);
-        if now != low_of(w) && is_past(now, low_of(w)) && slot.is_last(at) {
-            break values[1];
-        }
-        if !is_id && all_passed(b, epoch) {
-            // (It may have come since.)
-            break shown().unwrap_or(values[1]);
-        }
-        if patience.spend() {
-            if is_cut(b, b.pos) {
-                announce_end();
-                rewind(b, b.pos);
-                return None;
-            }
-            let now = timer::now(timer::MONOTONIC);
-            if since == 0 {
-                since = now;
-            }
-            let limit = PATIENCE.load(Ordering::Relaxed);
-            if now - since >= limit && !is_id {
-                PATIENCE.store((limit / 2).max(LEAST), Ordering::Relaxed);
-                break values[1];
-            }
-            patience = Patience::new();
-        }
-    };
-    announce_end();
-    if is_cut(b, b.pos) {
-        rewind(b, b.pos);
-        return None;
-    }
-    Some(value)
 }

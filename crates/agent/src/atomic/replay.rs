@@ -3,17 +3,21 @@
 
 use super::compute::{apply, apply_cmpxchg, new_value};
 use super::decode::{Descriptor, Saved, compare_operands, op};
+use super::load::read;
 use super::operand::{await_value, exchange, load};
+use super::plain::Plain;
 use super::{site, vain};
 use crate::access::here;
-use crate::clock::{advance, await_past_at, await_tick_at, of_address};
+use crate::clock::{Slot, advance, await_past_at, await_tick_at, of_address};
 use crate::diverge::diverged;
-use crate::log::{peek, publish, put, remember, reserve, take, verified, view};
-use crate::state::{block, layout};
+use crate::log::{marks, peek, publish, put, remember, reserve, take, verified, view};
+use crate::state::{Here, block, layout};
 use crate::wait::intend_on;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::why;
-use geryon_abi::record::{FAILED, detail_of, kind, kind_of, low_of, short_of, word};
+use geryon_abi::record::{
+    FAILED, KEPT, KEPT_PLAIN, detail_of, kind, kind_of, low_of, short_of, word,
+};
 
 /// Of a record of an atomic instruction.
 pub(super) const WORDS: u64 = 3;
@@ -40,13 +44,20 @@ pub(super) fn lead(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) {
         (0, old)
     };
     let failed = compares && expected != seen;
+    let leaves = left(s, d, compares, seen);
+    let (detail, second) = match (failed, leaves == seen && d.op != op::STORE) {
+        (true, _) => (FAILED, expected),
+        (false, false) => (0, expected),
+        (false, true) if slot.has_left(at, seen) => (KEPT, 0),
+        (false, true) => (KEPT_PLAIN, marks::number()),
+    };
     if !failed {
-        slot.leaves(at, left(s, d, compares, seen));
+        slot.leaves(at, leaves);
     }
     let now = slot.clock.load(Ordering::Relaxed);
-    let w = word(kind::ATOMIC, if failed { FAILED } else { 0 }, site(d), now);
+    let w = word(kind::ATOMIC, detail, site(d), now);
     put(b, w);
-    put(b, expected);
+    put(b, second);
     put(b, seen);
     remember(b, w);
     // Before the next tick can be taken: whoever takes it must find this one in the log, should the
@@ -172,16 +183,47 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         return Step::Done;
     }
     b.verified = b.pos + 1;
+    let contradicted = b.contradicted;
     b.contradicted = 0;
     if !await_tick_at(b, b.pos, clock, tick) {
         return Step::Again;
     }
+    if matches!(detail_of(w), KEPT | KEPT_PLAIN) && would_keep(s, d, compares, seen) {
+        let plain = Plain {
+            at,
+            size: d.size,
+            seen,
+            tick,
+            epoch: expected,
+        };
+        let here = match detail_of(w) {
+            KEPT => Some(meant(seen, load(at, d.size))),
+            _ => plain.await_stored(b, slot),
+        };
+        let Some(here) = here else {
+            return Step::Again;
+        };
+        if detail_of(w) == KEPT_PLAIN {
+            b.loaded = expected;
+            // (It may be the leader that saw what nobody has stored.)
+            b.contradicted = match read(at, d.size) == Some(here) {
+                true => 0,
+                false => contradicted + 1,
+            };
+        }
+        done(b, w, slot, (at, here));
+        match compares {
+            true => apply_cmpxchg(d, s, here, here),
+            false => apply(d, s, here),
+        }
+        return Step::Done;
+    }
     if compares {
         let (mine, new) = compare_operands(s, d);
-        if !either(expected).contains(&mine) {
+        if !either(seen).contains(&mine) {
             // Seeded by a plain load that was too early or too late: fail, so that the
             // program's loop comes again with the value that the leader had.
-            if let Some(here) = await_value(b, at, d.size, either(expected)) {
+            if let Some(here) = await_value(b, at, d.size, either(seen)) {
                 apply_cmpxchg(d, s, mine, here);
                 return Step::Done;
             }
@@ -195,10 +237,7 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
                 break;
             }
         }
-        take(b, WORDS);
-        remember(b, w);
-        slot.leaves(at, new);
-        advance(clock, tick.wrapping_add(1));
+        done(b, w, slot, (at, new));
         apply_cmpxchg(d, s, mine, mine);
         return Step::Done;
     }
@@ -215,12 +254,26 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
             break here;
         }
     };
-    take(b, WORDS);
-    remember(b, w);
-    slot.leaves(at, left(s, d, false, here));
-    advance(clock, tick.wrapping_add(1));
+    done(b, w, slot, (at, left(s, d, false, here)));
     apply(d, s, here);
     Step::Done
+}
+
+/// Does it leave memory as it is here, too, where that holds what the leader has seen? (What a plain load has seeded that was
+/// too early or too late may be something else.)
+fn would_keep(s: &Saved, d: &Descriptor, compares: bool, seen: u64) -> bool {
+    either(seen).into_iter().any(|here| match compares {
+        true => compare_operands(s, d) == (here, here),
+        false => new_value(d, s, here) == here,
+    })
+}
+
+/// A follower has made the operation of this record, whose turn it was, and left a value there: now others may.
+fn done(b: Here, w: u64, slot: &Slot, (at, left): (u64, u64)) {
+    take(b, WORDS);
+    remember(b, w);
+    slot.leaves(at, left);
+    advance(&slot.clock, low_of(w).wrapping_add(1));
 }
 
 /// What a word that the leader has seen may be here: the same, or the address of the same place. (A number may look like
