@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 /// What is counted together, in this order.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 9] = [
     "system calls",
     "atomic instructions",
     "places that may wait",
@@ -37,6 +37,7 @@ const KINDS: [&str; 8] = [
     "lock functions",
     "time stamp counter",
     "random numbers",
+    "registers saved",
 ];
 
 fn kind(kind: SiteKind) -> &'static str {
@@ -49,6 +50,7 @@ fn kind(kind: SiteKind) -> &'static str {
         SiteKind::Entry(_) => 5,
         SiteKind::Rdtsc | SiteKind::Rdtscp => 6,
         SiteKind::Rdrand => 7,
+        SiteKind::Xsavec => 8,
     }]
 }
 

@@ -1,6 +1,6 @@
 //! Rewritten atomic instructions: the operation and its tick together, on a hashed clock; the
 //! replay is value-checked (design, section 4). Also the instructions whose value is an input:
-//! rdtsc, rdtscp, rdrand, rdseed.
+//! rdtsc, rdtscp, rdrand, rdseed; and what xsavec leaves.
 
 mod again;
 mod compute;
@@ -10,6 +10,7 @@ mod operand;
 mod passed;
 mod plain;
 mod replay;
+mod saved;
 mod stub;
 #[cfg(test)]
 mod tests;

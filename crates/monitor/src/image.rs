@@ -86,6 +86,7 @@ impl Image {
             rdtsc: get("geryon_rdtsc")?,
             rdtscp: get("geryon_rdtscp")?,
             rdrand: get("geryon_rdrand")?,
+            xsavec: get("geryon_xsavec")?,
             rmw: get("geryon_atomic")?,
             load: get("geryon_load")?,
             hooks,

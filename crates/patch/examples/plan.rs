@@ -99,6 +99,7 @@ fn name(kind: SiteKind) -> &'static str {
         SiteKind::Store => "store",
         SiteKind::Rdtsc | SiteKind::Rdtscp => "rdtsc",
         SiteKind::Rdrand => "rdrand",
+        SiteKind::Xsavec => "xsavec",
         SiteKind::Entry(_) => "entry",
     }
 }

@@ -42,6 +42,7 @@ fn other_site(mnemonic: Mnemonic) -> Option<SiteKind> {
         Mnemonic::Rdtsc => SiteKind::Rdtsc,
         Mnemonic::Rdtscp => SiteKind::Rdtscp,
         Mnemonic::Rdrand | Mnemonic::Rdseed => SiteKind::Rdrand,
+        Mnemonic::Xsavec | Mnemonic::Xsavec64 => SiteKind::Xsavec,
         _ => return None,
     })
 }
@@ -74,11 +75,17 @@ pub fn operation(mnemonic: Mnemonic) -> Option<Op> {
 /// What kind of site the instruction is, if it is one.
 pub fn site(i: &Instruction) -> Option<SiteKind> {
     if let Some(kind) = other_site(i.mnemonic()) {
-        return Some(kind);
+        let is_seen = kind != SiteKind::Xsavec || is_on_stack(i);
+        return is_seen.then_some(kind);
     }
     operation(i.mnemonic())?;
     let atomic = i.has_lock_prefix() || i.mnemonic() == Mnemonic::Xchg;
     (atomic && i.op0_kind() == OpKind::Memory).then_some(SiteKind::Rmw)
+}
+
+/// Is its operand at a fixed place on the stack? (That of all that ld.so saves is.)
+fn is_on_stack(i: &Instruction) -> bool {
+    i.memory_base() == Register::RSP && i.memory_index() == Register::None
 }
 
 /// An atomic that the agent can do in the program's place.

@@ -20,6 +20,9 @@ pub struct AgentEntries {
     /// Called in place of `rdrand` and `rdseed`: 64 random bits in rax; may change the
     /// arithmetic flags, keeps everything else.
     pub rdrand: u64,
+    /// Called behind `xsavec`, with the displacement of its operand from rsp as it was (below the red zone) on the stack;
+    /// keeps everything.
+    pub xsavec: u64,
     /// Called in place of an atomic; see [`crate::descriptor`].
     pub rmw: u64,
     /// Called in place of a load; see there, too.
@@ -89,9 +92,10 @@ impl Plan {
             rdrand,
             rmw,
             load,
+            xsavec,
             hooks,
         } = agent;
-        for entry in [syscall, rdtsc, rdtscp, rdrand, rmw, load] {
+        for entry in [syscall, rdtsc, rdtscp, rdrand, rmw, load, xsavec] {
             asm.put(&entry.to_le_bytes());
         }
         for id in 0..self.hook_slots() as usize {

@@ -34,6 +34,8 @@ pub enum SiteKind {
     Rdtscp,
     /// `rdrand` or `rdseed`.
     Rdrand,
+    /// `xsavec` to the stack: which parts of the registers count as in use is the processor's affair.
+    Xsavec,
     /// The entry of a function; the number is the caller's id for it.
     Entry(u16),
 }

@@ -20,7 +20,8 @@ pub const SLOT_RDTSCP: u64 = 2;
 pub const SLOT_RDRAND: u64 = 3;
 pub const SLOT_RMW: u64 = 4;
 pub const SLOT_LOAD: u64 = 5;
-pub const SLOT_HOOKS: u64 = 6;
+pub const SLOT_XSAVEC: u64 = 6;
+pub const SLOT_HOOKS: u64 = 7;
 
 /// `lea rsp, [rsp - 128]`
 const SKIP_RED_ZONE: [u8; 5] = [0x48, 0x8d, 0x64, 0x24, 0x80];
@@ -179,6 +180,7 @@ impl Shape<'_, '_> {
                 Some(SiteKind::Rdtsc) => self.time(SLOT_RDTSC),
                 Some(SiteKind::Rdtscp) => self.time(SLOT_RDTSCP),
                 Some(SiteKind::Rdrand) => self.random(&item.i),
+                Some(SiteKind::Xsavec) => self.saved(item),
                 Some(SiteKind::Entry(_)) | None => self.relocate(item),
             }
         }
@@ -358,6 +360,18 @@ impl Shape<'_, '_> {
     fn time(&mut self, slot: u64) {
         self.asm.put(&SKIP_RED_ZONE);
         self.call_slot(slot);
+        self.asm.put(&BACK_OVER_RED_ZONE);
+    }
+
+    /// Registers are saved by the original instruction.
+    fn saved(&mut self, item: &Item) {
+        self.asm.put(item.bytes);
+        self.asm.put(&SKIP_RED_ZONE);
+        self.asm.put(&[0x68]); // push displacement
+        let displacement = item.i.memory_displacement64() as u32;
+        self.asm.put(&displacement.to_le_bytes());
+        self.call_slot(SLOT_XSAVEC);
+        self.asm.put(&[0x48, 0x8d, 0x64, 0x24, 8]); // lea rsp, [rsp + 8]
         self.asm.put(&BACK_OVER_RED_ZONE);
     }
 

@@ -94,6 +94,7 @@ fn the_worst_numbers_do_no_harm() {
         rdrand: 4 << 20,
         rmw: 5 << 20,
         load: 8 << 20,
+        xsavec: 9 << 20,
         hooks: vec![6 << 20, 7 << 20],
     };
     let tables = tables(&file);

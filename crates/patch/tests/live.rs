@@ -102,6 +102,15 @@ std::arch::global_asm!(
     "test_time:",
     "mov eax, 0x1111; mov edx, 0x2222; mov ecx, 0x3333",
     "ret",
+    // Changes the word that says what is there.
+    ".globl test_saved",
+    "test_saved:",
+    "push rax",
+    "mov rax, [rsp + 16]",
+    "lea rax, [rsp + rax + 16 + 8 + 128]",
+    "mov qword ptr [rax + 512], 0x77",
+    "pop rax",
+    "ret",
     ".globl test_hook",
     "test_hook:",
     "lea rax, [rdi + rdi * 8]",
@@ -125,6 +134,7 @@ unsafe extern "C" {
     fn test_syscall();
     fn test_random();
     fn test_time();
+    fn test_saved();
     fn test_hook();
 }
 
@@ -174,6 +184,7 @@ fn agent() -> AgentEntries {
         rdrand: of(test_random),
         rmw: of(test_rmw),
         load: of(test_load),
+        xsavec: of(test_saved),
         hooks: vec![of(test_hook)],
     }
 }
@@ -475,6 +486,28 @@ fn random_numbers_and_time_touch_only_their_results() {
 }
 
 #[test]
+fn what_xsavec_has_left_is_seen_before_the_program_goes_on() {
+    let _guard = LOCK.lock();
+    if !std::is_x86_feature_detected!("xsavec") {
+        return eprintln!("not tested: the processor has no xsavec");
+    }
+    let code = [
+        &[0x48, 0x89, 0xe5][..],                  // mov rbp, rsp
+        &[0x48, 0x83, 0xe4, 0xc0],                // and rsp, -64
+        &[0x48, 0x81, 0xec, 0, 16, 0, 0],         // sub rsp, 4096
+        &[0x31, 0xd2, 0xb8, 6, 0, 0, 0],          // xor edx, edx; mov eax, 6
+        &[0x0f, 0xc7, 0x64, 0x24, 0x40],          // xsavec [rsp + 0x40]
+        &[0x48, 0x8b, 0x9c, 0x24, 0x40, 2, 0, 0], // mov rbx, [rsp + 0x240]
+        &[0x48, 0x89, 0xec, 0xc3],                // mov rsp, rbp; ret
+    ]
+    .concat();
+    let [(native, _), (rewritten, _)] = both(&code, start(), [0; 8], false, false);
+    assert_ne!(native.registers[3], 0x77);
+    assert_eq!(rewritten.registers[3], 0x77);
+    assert_eq!(rewritten.registers[0], 6, "the mask is kept");
+}
+
+#[test]
 fn entries_reach_the_hook_and_the_original() {
     let _guard = LOCK.lock();
     // f: lea rax, [rdi+1]; test rdi, rdi; je f; ret -- a branch back to the entry, as in spin locks
@@ -521,7 +554,7 @@ fn descriptors_name_their_operands() {
     )
     .expect("plan");
     let emitted = common::check(&plan, 0);
-    let bytes = &emitted.trampolines[48..48 + descriptor::DESCRIPTOR_LEN];
+    let bytes = &emitted.trampolines[56..56 + descriptor::DESCRIPTOR_LEN];
     let d = Descriptor::decode(bytes.try_into().expect("32 bytes")).expect("descriptor");
     assert_eq!(
         d,

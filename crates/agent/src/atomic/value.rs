@@ -1,6 +1,7 @@
 //! Instructions whose value is an input: rdtsc, rdtscp, rdrand, rdseed. The leader's value is
 //! logged, whatever the processor would say here.
 
+use super::saved;
 use crate::diverge::diverged;
 use crate::event::plain;
 use crate::gate::real;
@@ -11,6 +12,8 @@ use crate::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;
 use geryon_abi::layout::{Block, why};
 use geryon_abi::record::{kind, kind_of, word};
+
+const RED_ZONE: u64 = 128;
 
 global_asm!(
     // From the monitor, for an rdtsc that was not rewritten and has trapped: the return address
@@ -38,6 +41,12 @@ global_asm!(
     "geryon_rdrand:",
     "push rdi",
     "mov edi, 2",
+    "jmp 6f",
+    // Behind xsavec: everything is preserved.
+    ".globl geryon_xsavec",
+    "geryon_xsavec:",
+    "push rdi",
+    "mov edi, 3",
     "6:",
     "push rsi",
     "push rcx",
@@ -94,11 +103,23 @@ struct ValueRegs {
     r8: u64,
     rdx: u64,
     rcx: u64,
+    rsi: u64,
+    rdi: u64,
+    /// The trampoline.
+    returns_to: u64,
+    /// Of xsavec: its operand's displacement, sign-extended.
+    displacement: u64,
 }
 
-/// An instruction whose value is an input: 0 rdtsc, 1 rdtscp, 2 rdrand.
+/// An instruction whose value is an input: 0 rdtsc, 1 rdtscp, 2 rdrand. Or 3: xsavec was made.
 #[unsafe(no_mangle)]
 extern "C" fn geryon_on_value(which: u64, regs: &mut ValueRegs) {
+    if which == 3 {
+        // What was below the red zone: the stub's frame lies from `regs` to the displacement.
+        let stack = regs as *const ValueRegs as u64 + size_of::<ValueRegs>() as u64 + RED_ZONE;
+        // SAFETY: the program's instruction has just written there.
+        return unsafe { saved::settle(stack.wrapping_add(regs.displacement) as *mut u64) };
+    }
     let v = value(which);
     if which == 2 {
         regs.rax = v;

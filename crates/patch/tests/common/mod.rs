@@ -74,6 +74,7 @@ pub fn agent() -> AgentEntries {
         rdrand: 0x4444_0000,
         rmw: 0x5555_0000,
         load: 0x7777_0000,
+        xsavec: 0x8888_0000,
         hooks: vec![0x6666_0000; 64],
     }
 }
