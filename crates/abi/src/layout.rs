@@ -17,7 +17,7 @@ pub mod object;
 pub mod outdated;
 pub mod owes;
 pub mod place;
-mod poll;
+pub mod poll;
 pub mod promotion;
 pub mod repeat;
 mod request;

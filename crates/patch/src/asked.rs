@@ -3,15 +3,14 @@
 //!
 //! Source: seed 2, sections 3 to 5 (what has to be ordered where the program says nothing).
 
-use crate::classify::{Atomic, Rmw, atomic, is_atomic, number, operation};
+use crate::classify::{Atomic, Rmw, atomic, is_atomic, operation};
 use crate::coverage::Piece;
-use crate::descriptor::{Op, Source};
 use crate::elf::Image;
 use crate::info::Info;
 use crate::look::any_store;
 use crate::place::Place;
 use crate::{Options, SiteKind, look};
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind};
 
 /// Which pieces hold such sites.
 pub fn pieces(pieces: &[Piece], opts: &Options) -> Vec<usize> {
@@ -56,32 +55,7 @@ pub fn plain(i: &Instruction) -> Option<Rmw> {
 }
 
 fn load(i: &Instruction) -> Option<Rmw> {
-    look::any_load(i).or_else(|| arithmetic(i))
-}
-
-/// Arithmetic on a register and what is loaded.
-fn arithmetic(i: &Instruction) -> Option<Rmw> {
-    let op = match i.mnemonic() {
-        Mnemonic::Add => Op::LoadAdd,
-        Mnemonic::Sub => Op::LoadSub,
-        Mnemonic::And => Op::LoadAnd,
-        Mnemonic::Or => Op::LoadOr,
-        Mnemonic::Xor => Op::LoadXor,
-        _ => return None,
-    };
-    let loads = i.op0_kind() == OpKind::Register && i.op1_kind() == OpKind::Memory;
-    let own = matches!(i.memory_segment(), Register::FS | Register::GS);
-    let short = matches!(i.memory_base(), Register::ESP | Register::EIP);
-    let register = i.op0_register();
-    let high = matches!(
-        register,
-        Register::AH | Register::BH | Register::CH | Register::DH
-    );
-    (loads && !own && !short && !high).then(|| Rmw {
-        op,
-        size: i.memory_size().size() as u8,
-        source: Source::Register(number(register)),
-    })
+    look::any_load(i).or_else(|| look::arithmetic(i))
 }
 
 /// What an instruction that races is to Geryon.

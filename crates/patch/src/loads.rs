@@ -207,7 +207,11 @@ pub fn ordered(
                 && names.iter().any(|n| arguments.contains(n))
     };
     let mut out: Vec<usize> = (0..lines.len())
-        .filter(|at| look::load(&lines[*at]).is_some() && decides(*at))
+        .filter(|at| {
+            let i = &lines[*at];
+            let is_load = look::load(i).is_some() || !words.in_c_library && computes(i);
+            is_load && decides(*at)
+        })
         .collect();
     let polled = polled::polled(lines, loops, &words.naps, info);
     let as_well = match words.in_c_library {
@@ -239,6 +243,14 @@ pub fn ordered(
     out.sort_unstable();
     out.dedup();
     out
+}
+
+/// Is what is loaded added to something, or subtracted, at once? (What bits are changed of may be made of addresses, as the C
+/// library's lists of free memory are.)
+fn computes(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Add | Mnemonic::Sub)
+        && look::arithmetic(i).is_some()
+        && i.memory_base() != Register::RSP
 }
 
 /// The same, of a function that has no other sign.

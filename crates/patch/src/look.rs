@@ -58,6 +58,31 @@ pub fn any_load(i: &Instruction) -> Option<Rmw> {
     })
 }
 
+/// Arithmetic on a register and what is loaded, on the stack, too.
+pub fn arithmetic(i: &Instruction) -> Option<Rmw> {
+    let op = match i.mnemonic() {
+        Mnemonic::Add => Op::LoadAdd,
+        Mnemonic::Sub => Op::LoadSub,
+        Mnemonic::And => Op::LoadAnd,
+        Mnemonic::Or => Op::LoadOr,
+        Mnemonic::Xor => Op::LoadXor,
+        _ => return None,
+    };
+    let loads = i.op0_kind() == OpKind::Register && i.op1_kind() == OpKind::Memory;
+    let own = matches!(i.memory_segment(), Register::FS | Register::GS);
+    let short = matches!(i.memory_base(), Register::ESP | Register::EIP);
+    let register = i.op0_register();
+    let high = matches!(
+        register,
+        Register::AH | Register::BH | Register::CH | Register::DH
+    );
+    (loads && !own && !short && !high).then(|| Rmw {
+        op,
+        size: i.memory_size().size() as u8,
+        source: Source::Register(number(register)),
+    })
+}
+
 /// A plain store that the agent can do, on the stack, too.
 pub fn any_store(i: &Instruction) -> Option<Rmw> {
     let short = matches!(i.memory_base(), Register::ESP | Register::EIP);
