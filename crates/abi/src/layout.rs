@@ -17,7 +17,7 @@ pub mod object;
 pub mod outdated;
 pub mod owes;
 pub mod place;
-pub mod poll;
+mod poll;
 pub mod promotion;
 pub mod repeat;
 mod request;

@@ -298,7 +298,6 @@ fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
     p.children.set(children::BY_KERNEL);
     if p.multi.get() != 0 {
         crate::clock::begin_anew();
-        crate::log::marks::begin_anew();
     }
     crate::hook::carried::reset();
     call::copied::forget();

@@ -76,6 +76,8 @@ pub fn alone() {
         b.limit = 0;
         b.verified = 0;
         b.released = 0;
+        // (Loads are numbered from one again.)
+        (b.loaded, b.noted) = (0, 0);
         if s as u32 != me.slot {
             b.this = 0;
         }

@@ -104,6 +104,9 @@ mod tests {
         // mov eax, [rdi]; mov [rsp+8], eax; add dword [rdi], 1; lock add dword [rdi], 1; movups xmm0, [rdi]; add eax, [rdi]
         assert_eq!(kind(&[0x8b, 0x07]), Some(SiteKind::Load));
         assert_eq!(kind(&[0x89, 0x44, 0x24, 8]), Some(SiteKind::Store));
+        // (The stub gives the stack pointer back as it was.)
+        assert_eq!(kind(&[0x48, 0x2b, 0x20]), None, "sub rsp, [rax]");
+        assert_eq!(kind(&[0x48, 0x8b, 0x20]), None, "mov rsp, [rax]");
         assert_eq!(kind(&[0x83, 0x07, 1]), Some(SiteKind::Rmw));
         assert_eq!(kind(&[0xf0, 0x83, 0x07, 1]), None);
         assert_eq!(kind(&[0x0f, 0x10, 0x07]), None);

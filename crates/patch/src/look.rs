@@ -27,6 +27,7 @@ pub fn any_load(i: &Instruction) -> Option<Rmw> {
     }
     let of = |register: Register| match register {
         Register::AH | Register::BH | Register::CH | Register::DH => None,
+        r if r.full_register() == Register::RSP => None,
         r => r.is_gpr().then(|| Source::Register(number(r))),
     };
     let (op, source) = match (i.mnemonic(), i.op0_kind(), i.op1_kind()) {
@@ -76,7 +77,8 @@ pub fn arithmetic(i: &Instruction) -> Option<Rmw> {
         register,
         Register::AH | Register::BH | Register::CH | Register::DH
     );
-    (loads && !own && !short && !high).then(|| Rmw {
+    let of_stack = register.full_register() == Register::RSP;
+    (loads && !own && !short && !high && !of_stack).then(|| Rmw {
         op,
         size: i.memory_size().size() as u8,
         source: Source::Register(number(register)),

@@ -1,8 +1,6 @@
 //! What a thread has found at loads that decide about order, until it does something else: a load that finds the same
 //! again is not logged, but counted. So loops that poll cost no log, nor do flags that are asked for each line of a text.
 
-use core::sync::atomic::{Ordering, compiler_fence};
-
 /// So many loads are kept, the last ones.
 pub const KEPT: usize = 8;
 /// So often at most a thread finds the same before it logs that.
@@ -133,17 +131,13 @@ impl Poll {
         (self.sites[which], self.at[which]) = of;
         self.values[which] = value;
         (self.clocks[which], self.shown[which]) = clock;
-        self.last = which as u32;
+        (self.pos, self.count, self.last) = (pos, 0, which as u32);
         self.tells = tells;
-        // (Other threads look at both: no count of before belongs to the new place.)
-        self.count = 0;
-        compiler_fence(Ordering::Release);
-        self.pos = pos;
     }
 
     /// What the leader tells others: its place, and how often it has found the same there.
     pub const fn told(&self) -> u64 {
-        told(self.pos, self.count)
+        self.pos << COUNT_BITS | self.count
     }
 
     /// The leader has gone on from this thread's place, and had found the same so often there. (Some of that is enough to go on
@@ -154,23 +148,8 @@ impl Poll {
 
     /// Has a leader that has told this found the same more often here than this thread?
     pub const fn is_behind(&self, told: u64) -> bool {
-        is_told_of(told, self.pos) && told & MOST > self.count
+        told >> COUNT_BITS == self.pos << COUNT_BITS >> COUNT_BITS && told & MOST > self.count
     }
-}
-
-/// What is told of a thread that stands at `pos`, and has found the same there so often.
-pub const fn told(pos: u64, count: u64) -> u64 {
-    pos << COUNT_BITS | count
-}
-
-/// Is this told of that place?
-pub const fn is_told_of(told: u64, pos: u64) -> bool {
-    told >> COUNT_BITS == pos << COUNT_BITS >> COUNT_BITS
-}
-
-/// Is a thread of which this is told further than one of which that is?
-pub const fn is_further(told: u64, than: u64) -> bool {
-    told.wrapping_sub(than) as i64 > 0
 }
 
 #[cfg(test)]

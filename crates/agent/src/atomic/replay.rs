@@ -205,12 +205,12 @@ fn step(s: &mut Saved, d: &Descriptor, at: u64, compares: bool) -> Step {
         };
         if detail_of(w) == KEPT_PLAIN {
             b.loaded = expected;
-            // (It may be the leader that saw what nobody has stored.)
-            b.contradicted = match read(at, d.size) == Some(here) {
-                true => 0,
-                false => contradicted + 1,
-            };
         }
+        // (It may be the leader that sees what nobody has stored.)
+        b.contradicted = match read(at, d.size) == Some(here) {
+            true => 0,
+            false => contradicted + 1,
+        };
         done(b, w, slot, (at, here));
         match compares {
             true => apply_cmpxchg(d, s, here, here),

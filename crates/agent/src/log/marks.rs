@@ -3,7 +3,7 @@
 //! then.
 
 use crate::state::{Here, header};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MARKS, Mark, marks_address};
 use geryon_ring::memory::Log;
 use geryon_ring::world::Thread;
@@ -11,29 +11,6 @@ use geryon_ring::world::Thread;
 /// Leader: the number of a load that has just been made.
 pub fn number() -> u64 {
     header().open.loads.0.fetch_add(1, Ordering::AcqRel) + 1
-}
-
-/// Follower: all threads have passed the loads up to this one, see `atomic/passed.rs`.
-static PASSED: AtomicU64 = AtomicU64::new(0);
-
-/// They have.
-pub fn have_passed(number: u64) {
-    PASSED.fetch_max(number, Ordering::Relaxed);
-}
-
-/// Have they?
-pub fn are_passed(number: u64) -> bool {
-    number <= PASSED.load(Ordering::Relaxed)
-}
-
-/// In a forked child: loads are numbered from one again.
-pub fn begin_anew() {
-    PASSED.store(0, Ordering::Relaxed);
-}
-
-/// The number of the last one.
-pub fn last() -> u64 {
-    header().open.loads.0.load(Ordering::Acquire)
 }
 
 /// The marks of a thread's ring.

@@ -131,10 +131,12 @@ impl Monitor {
     fn own_is_confirmed(&mut self) -> Option<(Instant, Duration)> {
         let c = self.checkpoints.as_mut()?;
         let old = std::mem::replace(&mut c.own, c.own_coming.take());
-        let own = c.own.as_ref()?;
-        let (id, pause, due) = (own.group, own.pause, own.since + c.every);
+        let own = c.own.as_ref().map(|p| (p.group, p.pause, p.since));
+        let every = c.every;
         self.end_pair(old);
+        let (id, pause, since) = own?;
         self.tell_checkpoint(id, pause);
+        let due = since + every;
         Some((due, AGAIN))
     }
 

@@ -5,7 +5,7 @@
 use super::{Monitor, View};
 use crate::state::GroupId;
 use geryon_abi::layout::wait;
-use geryon_abi::record::{FAILED, detail_of, kind, kind_of};
+use geryon_abi::record::{FAILED, KEPT, KEPT_PLAIN, detail_of, kind, kind_of};
 use geryon_tracee::Pid;
 use std::collections::HashMap;
 
@@ -57,10 +57,12 @@ impl Vain {
     }
 }
 
-/// Are the thread's last records compares that failed?
+/// Are the thread's last records compares that failed, and what else has changed nothing?
 fn compares_only(v: &View) -> bool {
-    let failed = |w: &u64| kind_of(*w) == kind::ATOMIC && detail_of(*w) == FAILED;
-    v.last.iter().all(failed)
+    let in_vain = |w: &u64| {
+        kind_of(*w) == kind::ATOMIC && matches!(detail_of(*w), FAILED | KEPT | KEPT_PLAIN)
+    };
+    v.last.iter().all(in_vain)
 }
 
 impl Monitor {
@@ -120,6 +122,16 @@ mod tests {
     fn a_lock_that_is_free_elsewhere_is_not_waited_for() {
         assert!(rounds(20, 1000, None));
         assert!(!rounds(5, 1000, None));
+    }
+
+    #[test]
+    fn so_is_an_exchange_that_changes_nothing() {
+        let exchanges = |detail| View {
+            last: [word(kind::ATOMIC, detail, 0, 0); 16],
+            ..View::default()
+        };
+        assert!(compares_only(&exchanges(KEPT)) && compares_only(&exchanges(KEPT_PLAIN)));
+        assert!(!compares_only(&exchanges(0)));
     }
 
     #[test]

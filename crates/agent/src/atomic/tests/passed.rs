@@ -3,8 +3,7 @@
 extern crate std;
 
 use super::replicas::{Group, become_thread};
-use crate::atomic::passed::Others;
-use crate::log::marks;
+use crate::atomic::passed::all_passed;
 use crate::state::{block, block_at, reach};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::wait;
@@ -14,7 +13,6 @@ use geryon_ring::world::Thread;
 #[test]
 fn who_waits_where_its_leader_has_gone_on_has_not_passed() {
     Group::new(1).run(1, || {
-        let all_passed = |b, epoch| Others::new().have_passed(b, epoch);
         reach(1);
         become_thread(0);
         let mut other = block_at(1);
@@ -33,35 +31,5 @@ fn who_waits_where_its_leader_has_gone_on_has_not_passed() {
         assert!(!all_passed(block(), 7), "its leader has, and gone on");
         other.poll.found_again(0);
         assert!(all_passed(block(), 7));
-    });
-}
-
-/// (Its leader finds the same again and again, as long as the one that asks waits.)
-#[test]
-fn who_has_come_further_than_its_leader_was_has_passed() {
-    Group::new(1).run(1, || {
-        reach(1);
-        become_thread(0);
-        let mut other = block_at(1);
-        other.this = geryon_abi::layout::block_address(1);
-        other.slot = 1;
-        let pos = other.pos;
-        other.waiting.store(wait::RECORD, Ordering::SeqCst);
-        other.poll.logged((pos, pos), (1, 1), 0, (0, 0), 0);
-        let mut leader = other.poll;
-        let mut finds_again = |times| {
-            (0..times).for_each(|_| leader.found_again(0));
-            let ring = other.ring();
-            ring.control().again.store(leader.told(), Ordering::SeqCst);
-        };
-        finds_again(1);
-        let mut others = Others::new();
-        assert!(!others.have_passed(block(), 7), "it may store still");
-        finds_again(9);
-        other.poll.found_again(0);
-        assert!(!others.have_passed(block(), 7), "as much as its leader");
-        other.poll.found_again(0);
-        assert!(others.have_passed(block(), 7));
-        assert!(marks::are_passed(0) && !marks::are_passed(8));
     });
 }
