@@ -6,7 +6,7 @@ use crate::journal::Event;
 use crate::objects::{Mapped, Object, mapped};
 use crate::state::{End, Member, Monitor};
 use geryon_abi::layout::object::compare;
-use geryon_tracee::Pid;
+use geryon_tracee::{Pid, kill};
 use std::ops::Range;
 
 impl Monitor {
@@ -105,6 +105,8 @@ impl Monitor {
         }
         if let Some(why) = difference {
             self.give_up(&why);
+            // (It stands before the program's call, and must not come to it while all are ended.)
+            kill(pid, libc::SIGKILL);
         }
         true
     }
