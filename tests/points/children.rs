@@ -51,6 +51,26 @@ fn process_groups_are_kept() {
     all_right(&[&*guest.to_string_lossy()], all.chain(again));
 }
 
+/// A group that the program has left is gone, whatever is left in it of lost copies and of children that a lost leader has not
+/// waited for. (`kill(-group, 0)` found them. And a child that ended in a replica that was about to take over, and
+/// was in no group of the program's yet, was not found by a wait for its group.)
+#[test]
+fn a_group_that_was_left_is_gone() {
+    let guest = guest::built("groups_left");
+    let behind = |at: [u64; 3], point: &'static str| {
+        let first = move |nth| format!("acknowledged:{nth}:1");
+        let then = move |nth| (1..4).map(move |n| vec![first(nth), format!("{point}:{n}")]);
+        at.into_iter().flat_map(then)
+    };
+    let copies = behind([10, 30, 60], "copy-joined");
+    let leaders = behind([10, 30, 60], "stop-killed");
+    let all = copies.chain(leaders);
+    let said = "replaced by a copy";
+    let argv = [&*guest.to_string_lossy()];
+    let replaced = right_of("2", &BOTH, &argv, fail_at(all), said);
+    assert!(replaced > 0, "no replica was replaced");
+}
+
 /// Who has taken over answers waits as the kernel does: a child that was stopped was waited for for ever, one whose end
 /// nobody wanted to hear of was found, or that a wait had found without a place to say so; and a wait for children of
 /// all kinds found a lost replica. (Not here: a SIGSTOP

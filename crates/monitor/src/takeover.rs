@@ -41,6 +41,7 @@ pub use children::Ended;
 use crate::journal::Event;
 use crate::meeting::CALLS_SOON;
 use crate::state::{Group, GroupId, Monitor, Process};
+use crate::whom::group_of;
 use crate::{block_field, private_field};
 use anyhow::Result;
 use flight::{Call, Legacy};
@@ -90,7 +91,9 @@ pub struct Takeover {
     stage: Stage,
     /// All threads of the successor may compute: when one of them is led next to where it sees what it was asked.
     led_in: Option<Instant>,
-    /// The successor is in its predecessor's process group, or in another one that the program has put it into.
+    /// The process group that the program's process is in, as long as the successor has not joined one.
+    group: Pid,
+    /// The successor is in that process group, or in another one that the program has put it into.
     joined: bool,
     /// The user knows.
     told: bool,
@@ -197,7 +200,8 @@ impl Monitor {
             if let (None, Some(end)) = (g.members[successor].pid, g.members[successor].end) {
                 // The program's process has ended; it was killed on its way out.
                 g.leader_gone = Some(Instant::now());
-                over.push((*id, end, former == self.root));
+                let group = g.group_to_join().unwrap_or_else(|| group_of(former));
+                over.push((*id, end, group, former == self.root));
                 continue;
             }
             let before = g.takeover.take();
@@ -220,13 +224,14 @@ impl Monitor {
         for id in unled {
             self.answer_early(id);
         }
-        for (id, end, root) in over {
+        for (id, end, group, root) in over {
             if root {
                 self.outcome.get_or_insert(end.into());
             }
             // (Its parent may be one of those before it, and has left it to another one.)
             if let Some(name) = self.groups.get(&id).map(|g| g.name) {
-                self.child_ended(name, end);
+                let group = self.shown_group(group);
+                self.child_ended_in(name, end, group);
             }
         }
         for (name, end) in over_too {
@@ -471,6 +476,7 @@ impl Takeover {
             older: Vec::new(),
             stage: Stage::Dying,
             led_in: None,
+            group: group_of(pid),
             joined: false,
             told: false,
             outvoted: false,
@@ -490,6 +496,9 @@ impl Takeover {
 
     /// A successor was lost, too: what it had not made its own is still to be taken over.
     fn succeed(&mut self, before: Takeover) {
+        if !before.joined {
+            self.group = before.group;
+        }
         self.older.extend(&before.older);
         self.formers.extend(&before.formers);
         if before.stage == Stage::Asked {

@@ -41,13 +41,13 @@ impl Whom {
         })
     }
 
-    /// A process that is called `shown`, is led by `leader`, and is in the process group of `grouped`?
-    pub(crate) fn includes(&self, shown: Pid, leader: Option<Pid>, grouped: Option<Pid>) -> bool {
+    /// A process that is called `shown`, is led by `leader`, and is in this process group?
+    pub(crate) fn includes(&self, shown: Pid, leader: Option<Pid>, group: Option<Pid>) -> bool {
         let owns = |leader| self.owner == Some(leader) || self.is_process(leader);
         match self.target > 0 {
             // (Whose leader may still have to say who it is.)
             true => shown == self.target || leader.is_some_and(owns),
-            false => grouped.is_some_and(|p| self.is_process(p)),
+            false => group.is_some_and(|g| self.is_in_group(g)),
         }
     }
 
@@ -59,10 +59,17 @@ impl Whom {
     /// The process?
     pub(crate) fn is_process(&self, pid: Pid) -> bool {
         match self.target {
-            0 => group_of(pid) == self.own,
+            t if t > 0 => pid == t,
+            _ => self.is_in_group(group_of(pid)),
+        }
+    }
+
+    /// The processes of this group? (The target is no process.)
+    fn is_in_group(&self, group: Pid) -> bool {
+        match self.target {
+            0 => group == self.own,
             -1 => true,
-            t if t < 0 => group_of(pid) == t.wrapping_neg(),
-            t => pid == t,
+            t => group == t.wrapping_neg(),
         }
     }
 }

@@ -27,6 +27,7 @@ impl Monitor {
             return;
         };
         self.stand_ins.lost(tid);
+        self.awaits_its_parent(tid, &p);
         if p.creator.is_some() {
             self.on_stillbirth(&mut p, end);
         }
@@ -174,7 +175,9 @@ impl Monitor {
             // Nothing comes any more that sleepers could be woken for.
             self.end_sleepers();
         }
-        let in_group = self.shown_group(group_of(pid));
+        // (It may have been about to take over, and in no group of the program's yet.)
+        let awaited = self.groups.get(&id).and_then(Group::group_to_join);
+        let in_group = self.shown_group(awaited.unwrap_or_else(|| group_of(pid)));
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };

@@ -175,7 +175,7 @@ impl Monitor {
         };
         let groups = self.groups.values_mut();
         let led = groups.filter(|g| g.leader_pid().is_some());
-        let hit = led.filter(|g| whom.includes(g.name.shown, g.leader_pid(), g.in_group_of()));
+        let hit = led.filter(|g| whom.includes(g.name.shown, g.leader_pid(), g.process_group()));
         hit.for_each(|g| (g.ending, g.doomed) = (true, true));
         for (p, process) in &mut self.processes {
             let newborn = process.group.is_none() && process.fork.is_some();

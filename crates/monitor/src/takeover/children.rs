@@ -4,6 +4,7 @@
 mod jobs;
 mod news;
 
+use crate::jobs::Led;
 use crate::private_field;
 use crate::state::{Asker, End, Group, GroupId, Monitor, Name, made_as_clone};
 use crate::whom::group_of;
@@ -171,6 +172,19 @@ impl Monitor {
         for e in self.ended.iter_mut().filter(of_it) {
             if !is_there(e.name.shown) {
                 e.reaped = Reaped::ByKernel;
+            }
+        }
+    }
+
+    /// Has no wait of the program's found this process yet, which has ended, and whose own is a zombie?
+    pub(super) fn is_awaited(&self, (shown, parent): Led) -> bool {
+        let mut ended = self.ended.iter();
+        match ended.find(|e| e.name.shown == shown) {
+            Some(e) => !e.is_reaped(),
+            // The kernel answers its parent's waits, or it is forgotten, as it has been found.
+            None => {
+                let mut all = self.groups.values();
+                all.any(|g| g.name.shown == parent && !g.adopted)
             }
         }
     }

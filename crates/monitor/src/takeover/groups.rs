@@ -1,7 +1,7 @@
 //! Process groups of processes that take over: which one each enters, and which ones the program means meanwhile.
 
 use super::Takeover;
-use crate::jobs::{NONE, is_there, session_of};
+use crate::jobs::{Led, NONE, is_there, session_of};
 use crate::state::{Group, GroupId, Monitor, Process};
 use crate::whom::group_of;
 use geryon_tracee::Pid;
@@ -22,7 +22,8 @@ impl Monitor {
             return 0;
         }
         let is_apart = session_of(former) != session_of(pid);
-        let (from, now) = (group_of(former), group_of(pid));
+        let kept = g.and_then(Group::group_to_join);
+        let (from, now) = (kept.unwrap_or_else(|| group_of(former)), group_of(pid));
         let ours = group_of(std::process::id() as Pid);
         if is_heir && now != ours {
             // So was one that leads from its birth on, or it has inherited it.
@@ -70,8 +71,8 @@ impl Monitor {
     pub(crate) fn shown_group_of(&self, id: Pid) -> Pid {
         let mut groups = self.groups.values();
         let process = groups.find(|g| g.name.shown == id);
-        let process = process.and_then(Group::in_group_of);
-        process.map_or(0, |p| self.shown_group(group_of(p)))
+        let group = process.and_then(Group::process_group);
+        group.map_or(0, |group| self.shown_group(group))
     }
 
     /// What the program calls a group: by default as the process that has made it.
@@ -96,25 +97,48 @@ impl Monitor {
         };
         let actual = noted.or_else(made).unwrap_or(shown);
         let is_in = |p: &Pid| group_of(*p) == actual;
-        let leads = |g: &Group| g.in_group_of().is_some_and(|p| is_in(&p));
-        // (Who has not said yet who it is is in none of the program's processes.)
-        let leads_soon = |(pid, p): (&Pid, &Process)| {
-            let maker = p.parent.filter(|_| p.group.is_none());
-            maker.is_some_and(|(id, replica)| self.leads(id, replica)) && is_in(pid)
-        };
+        let leads = |g: &Group| g.process_group() == Some(actual);
+        let leads_soon = |(pid, p): (&Pid, &Process)| self.is_led_from_birth(p) && is_in(pid);
         let is_there = self.groups.values().any(leads) || self.processes.iter().any(leads_soon);
+        let unreaped = || self.jobs.unreaped().filter(|(pid, _)| is_in(pid));
+        let is_awaited = |led: Option<Led>| led.is_some_and(|led| self.is_awaited(led));
+        if is_there || unreaped().any(|(_, led)| is_awaited(*led)) {
+            return actual;
+        }
         let mut ours = self.processes.keys().chain(&self.deposed);
-        match !is_there && ours.any(is_in) {
+        match unreaped().next().is_some() || ours.any(is_in) {
             true => NONE,
             false => actual,
         }
     }
+
+    /// Is it a leader's child that has yet to say who it is? (It is in none of the program's processes till then.)
+    fn is_led_from_birth(&self, p: &Process) -> bool {
+        let maker = p.parent.filter(|_| p.group.is_none());
+        maker.is_some_and(|(id, replica)| self.leads(id, replica))
+    }
+
+    /// A process has ended, and is in its group until its parent has waited for it.
+    pub(crate) fn awaits_its_parent(&mut self, pid: Pid, p: &Process) {
+        if self.is_led_from_birth(p) {
+            return;
+        }
+        let group = p.group.and_then(|id| self.groups.get(&id));
+        let led = group.filter(|g| g.leader == p.replica);
+        self.jobs
+            .awaits_its_parent(pid, led.map(|g| (g.name.shown, g.name.parent)));
+    }
 }
 
 impl Group {
-    /// Its leader, or in whose place that leads: whose process group is the program's.
-    pub(crate) fn in_group_of(&self) -> Option<Pid> {
-        let before = self.takeover.as_ref().and_then(Takeover::whose_group);
-        self.leader_pid().map(|leader| before.unwrap_or(leader))
+    /// The process group that the program's process is in: its leader's, or of the one in whose place that leads.
+    pub(crate) fn process_group(&self) -> Option<Pid> {
+        let leader = self.leader_pid();
+        leader.map(|leader| self.group_to_join().unwrap_or_else(|| group_of(leader)))
+    }
+
+    /// The process group that its next leader has yet to join.
+    pub(crate) fn group_to_join(&self) -> Option<Pid> {
+        self.takeover.as_ref().and_then(Takeover::group)
     }
 }

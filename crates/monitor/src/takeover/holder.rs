@@ -6,6 +6,7 @@ use super::Takeover;
 use super::stage::Stage;
 use crate::maps::AddressSpace;
 use crate::state::{Group, Monitor};
+use crate::whom::group_of;
 use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::layout::{block_address, owes, promotion, vforked};
@@ -58,6 +59,10 @@ impl Takeover {
     /// The lost process leads from its birth on, and was fetching them from this one.
     pub(super) fn was_heir_of(&mut self, holder: Pid) {
         self.holders.process = holder;
+        if self.group == group_of(std::process::id() as Pid) {
+            // It has not joined one yet.
+            self.group = group_of(holder);
+        }
     }
 
     /// The process whose descriptors the successor is to have, or its vfork's child on this slot. (One

@@ -109,7 +109,7 @@ impl Monitor {
             let pos = self.word_of_block(pid, slot, block_field!(pos));
             let all = self.groups.iter();
             let there =
-                all.filter(|(_, g)| whom.includes(g.name.shown, g.leader_pid(), g.in_group_of()));
+                all.filter(|(_, g)| whom.includes(g.name.shown, g.leader_pid(), g.process_group()));
             let there: Vec<GroupId> = there.map(|(to, _)| *to).collect();
             let letter = |to| Letter {
                 from,

@@ -35,9 +35,9 @@ impl Takeover {
         self.joined
     }
 
-    /// Whose process group counts as long as the successor is in none: its predecessor's.
-    pub(crate) fn whose_group(&self) -> Option<Pid> {
-        (!self.joined).then_some(self.pid)
+    /// The process group that the program's process is in, if the successor is in none yet.
+    pub(crate) fn group(&self) -> Option<Pid> {
+        (!self.joined).then_some(self.group)
     }
 
     /// The session that the lost leader was in.
