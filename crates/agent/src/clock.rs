@@ -145,6 +145,11 @@ impl Section {
         self.clock.load(Ordering::Relaxed)
     }
 
+    /// Follower: which turn is next.
+    pub fn next(&self) -> u32 {
+        self.clock.load(Ordering::Acquire)
+    }
+
     /// True when `me` is inside.
     pub fn held_by(&self, me: u64) -> bool {
         self.owner.load(Ordering::Relaxed) == me

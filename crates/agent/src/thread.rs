@@ -14,7 +14,9 @@ mod robust;
 mod slot;
 
 pub use birth::{clone, start_in};
-pub use death::{await_exits, exit};
+#[cfg(test)]
+pub(crate) use death::announce_exit;
+pub use death::{await_exits, exit, is_any_exiting};
 pub use first::greet;
 pub use futex::{futex, waits};
 pub use futex2::repeats as repeats_futex;

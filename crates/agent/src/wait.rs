@@ -112,6 +112,13 @@ pub fn give_way() {
     real(NR_SCHED_YIELD, [0; 6]);
 }
 
+/// The same, where the threads of all replicas are more than the cores.
+pub fn give_way_if_crowded() {
+    if is_crowded() {
+        give_way();
+    }
+}
+
 #[inline(always)]
 fn is_crowded() -> bool {
     private().crowded.load(Ordering::Relaxed) != 0

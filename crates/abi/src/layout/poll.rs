@@ -1,6 +1,8 @@
 //! What a thread has found at loads that decide about order, until it does something else: a load that finds the same
 //! again is not logged, but counted. So loops that poll cost no log, nor do flags that are asked for each line of a text.
 
+use core::sync::atomic::{Ordering, compiler_fence};
+
 /// So many loads are kept, the last ones.
 pub const KEPT: usize = 8;
 /// So often at most a thread finds the same before it logs that.
@@ -131,13 +133,26 @@ impl Poll {
         (self.sites[which], self.at[which]) = of;
         self.values[which] = value;
         (self.clocks[which], self.shown[which]) = clock;
-        (self.pos, self.count, self.last) = (pos, 0, which as u32);
+        // (In this order: who reads the place first reads no count of the one before.)
+        (self.count, self.last) = (0, which as u32);
+        compiler_fence(Ordering::SeqCst);
+        self.pos = pos;
         self.tells = tells;
     }
 
     /// What the leader tells others: its place, and how often it has found the same there.
     pub const fn told(&self) -> u64 {
-        self.pos << COUNT_BITS | self.count
+        Poll::tells(self.pos, self.count)
+    }
+
+    /// What a thread tells that has found the same so often at this place.
+    pub const fn tells(pos: u64, count: u64) -> u64 {
+        pos << COUNT_BITS | count
+    }
+
+    /// Are two that have told this at the same place?
+    pub const fn is_same_place(one: u64, other: u64) -> bool {
+        one >> COUNT_BITS == other >> COUNT_BITS
     }
 
     /// The leader has gone on from this thread's place, and had found the same so often there. (Some of that is enough to go on
@@ -148,7 +163,7 @@ impl Poll {
 
     /// Has a leader that has told this found the same more often here than this thread?
     pub const fn is_behind(&self, told: u64) -> bool {
-        told >> COUNT_BITS == self.pos << COUNT_BITS >> COUNT_BITS && told & MOST > self.count
+        Poll::is_same_place(told, self.told()) && told > self.told()
     }
 }
 

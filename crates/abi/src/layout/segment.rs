@@ -39,13 +39,13 @@ pub struct RingControl {
 /// So many marks of a ring are kept.
 pub const MARKS: usize = 1 << 13;
 
-/// A mark: when the leader's thread came to a record, counted in loads of words that threads store plainly. All that it had
+/// A mark: when the leader's thread came to a record, or polled, counted in loads of words that threads store plainly. All that it had
 /// stored before could be found by the load with that number, and by those before.
 #[repr(C)]
 pub struct Mark {
     /// That number; 0 while the mark is made.
     pub epoch: AtomicU64,
-    /// Where the record starts.
+    /// Where (`Poll::tells`).
     pub start: AtomicU64,
 }
 

@@ -4,9 +4,13 @@
 use super::decode::op::SIZE_AT;
 use super::stub::{WORDS, wipe};
 use crate::gate::FOUND;
+use crate::log::marks;
 use core::arch::global_asm;
 use core::mem::offset_of;
-use geryon_abi::layout::{Block, KEPT, MOST, PRIVATE_BASE, Poll, Private, RingControl, role};
+use geryon_abi::layout::{
+    Block, Header, KEPT, MOST, OpenHeader, PRIVATE_BASE, Poll, Private, RingControl, SEGMENT_BASE,
+    role,
+};
 
 const POLL: usize = offset_of!(Block, poll);
 
@@ -91,6 +95,16 @@ global_asm!(
     "cmp esi, gs:[{last}]",
     "jne 8f",
     "42:",
+    // Nor is a mark due (`marks::note_poll`).
+    "mov edx, gs:[{count}]",
+    "not edx",
+    "test edx, {often} - 1",
+    "jz 8f",
+    "movabs rdx, {loads}",
+    "mov rdx, [rdx]",
+    "sub rdx, gs:[{noted}]",
+    "cmp rdx, {soon}",
+    "jae 8f",
     // The value, while the clock shows what it did, and nobody is inside.
     "mov rdx, gs:[{clocks} + rsi * 8]",
     "mov rax, [rdx]",
@@ -181,6 +195,10 @@ global_asm!(
     kept = const KEPT,
     count_bits = const MOST.count_ones(),
     most = const MOST,
+    often = const marks::OFTEN,
+    soon = const marks::SOON,
+    loads = const SEGMENT_BASE as usize + offset_of!(Header, open) + offset_of!(OpenHeader, loads),
+    noted = const offset_of!(Block, noted),
     role = const PRIVATE_BASE as usize + offset_of!(Private, role),
     leader = const role::LEADER,
     size_at = const SIZE_AT,

@@ -25,7 +25,7 @@ use crate::log::{
 use crate::raise;
 use crate::state::{Here, block, leads};
 use crate::timer;
-use crate::wait::{Patience, intend_on};
+use crate::wait::{Patience, give_way_if_crowded, intend_on};
 use core::sync::atomic::{Ordering, fence};
 use geryon_abi::layout::{MOST, Which, why};
 use geryon_abi::record::{
@@ -116,6 +116,10 @@ fn lead(d: &Descriptor, at: u64, interruptible: bool) -> Made {
     if let Some(which) = again.filter(|_| !signal)
         && b.poll.is_known(which, value, Slot::shows(now), awaited())
     {
+        if marks::note_poll(b) {
+            // Each follower is to find it as often, and computes for that as long.
+            give_way_if_crowded();
+        }
         b.poll.found_again(which);
         control.again.store(b.poll.told(), Ordering::Release);
         return Made::Found(value);

@@ -2,50 +2,106 @@
 //! store it? Not when it has come to a mark that its leader's thread made later (`log/marks.rs`), or to a later load. (Whoever
 //! stands there waits for others; by the leader's time nobody waits in a circle.)
 
+use crate::clock::LIFE;
 use crate::gate::guarded;
 use crate::log::marks;
 use crate::state::{Here, block_at};
 use crate::thread;
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::wait;
+use geryon_abi::layout::{Poll, wait};
 use geryon_abi::record::{CLOCKED, detail_of, kind, kind_of};
 use geryon_ring::memory::Log;
 use geryon_ring::world::Thread;
 
-/// Follower: has every other thread done all that it can have stored before the load with this number?
-pub fn all_passed(me: Here, epoch: u64) -> bool {
-    (0..thread::slots()).all(|slot| {
-        let b = block_at(slot);
-        let counts = slot as u32 != me.slot && b.this != 0 && b.free.load(Ordering::SeqCst) == 0;
-        !counts || has_passed(b, epoch)
-    })
+/// Who has done all that it can have stored before a load. One slot after the other is looked at: who has passed once has for
+/// good, as long as no thread is born and none ends (a thread that is made where nobody was may have stored it, or
+/// one that waited for the end of another).
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// The next birth or death, when the first slot was looked at.
+    life: Option<u32>,
+    /// The slot that is next.
+    next: usize,
+    /// How often its leader had found the same when that was looked at first: this was behind the load.
+    told: Option<u64>,
 }
 
-fn has_passed(b: Here, epoch: u64) -> bool {
+impl Passed {
+    /// Follower: has every other thread, behind the load with this number?
+    pub fn is_all(&mut self, me: Here, epoch: u64) -> bool {
+        let life = LIFE.next();
+        if self.life != Some(life) {
+            *self = Passed::default();
+            if thread::is_any_exiting() {
+                return false;
+            }
+            self.life = Some(life);
+        }
+        while self.next < thread::slots() {
+            let b = block_at(self.next);
+            let lives = b.this != 0 && b.free.load(Ordering::SeqCst) == 0;
+            if lives && self.next as u32 != me.slot {
+                let tells = || b.ring().control().again.load(Ordering::Acquire);
+                let told = *self.told.get_or_insert_with(tells);
+                if !has_passed(b, epoch, told) {
+                    return false;
+                }
+            }
+            self.next += 1;
+            self.told = None;
+        }
+        LIFE.next() == life
+    }
+}
+
+/// `told`: what its leader had found again, by then or later.
+fn has_passed(b: Here, epoch: u64, told: u64) -> bool {
     let place = place(b);
     // SAFETY: a word of another thread's block, written whole.
     if unsafe { core::ptr::from_ref(&b.loaded).read_volatile() } > epoch {
         return true;
     }
     let (ring, pos) = (b.ring(), place.pos);
+    let polls = polls(b);
+    let is_there = Poll::is_same_place(polls, told);
+    if is_there && polls > told {
+        // It polls, and has polled more often.
+        return true;
+    }
+    let start = Poll::tells(pos, 0);
+    let polled = if Poll::is_same_place(polls, start) {
+        polls
+    } else {
+        start
+    };
     if ring.head() <= pos {
-        // It stores nothing before its leader has logged what it does next, or before that thread has ended.
-        return place.waits && !finds_again(b, pos) || joins(b);
+        // It stores nothing before its leader has logged what it does next, or has found the same again, or before that
+        // thread has ended.
+        let is_behind = is_there && polled < told;
+        return place.waits && !is_behind || joins(b) || marks::before(b, polled) >= epoch;
     }
     let first = ring.read(pos);
     let loads = kind_of(first) == kind::LOAD && detail_of(first) & CLOCKED == 0;
     if place.stands && loads && ring.read(pos + 2) > epoch {
         return true;
     }
-    marks::before(b, if place.stands { pos + 1 } else { pos }) >= epoch
+    let come_to = if place.stands {
+        marks::record(pos) + 1
+    } else {
+        polled
+    };
+    marks::before(b, come_to) >= epoch
 }
 
-/// Has its leader found the same again there, and gone on? (That is not logged.)
-fn finds_again(b: Here, pos: u64) -> bool {
-    // SAFETY: another thread's block; the words that count are written whole.
-    let poll = unsafe { core::ptr::from_ref(&b.poll).read_volatile() };
-    let told = b.ring().control().again.load(Ordering::Acquire);
-    poll.goes_on(pos) && poll.is_behind(told)
+/// Where it has found the same again, and how often, as its leader tells it.
+fn polls(b: Here) -> u64 {
+    let poll = core::ptr::from_ref(&b.poll);
+    // SAFETY: words of another thread's block, written whole; the place is written behind the count (`Poll::logged`).
+    unsafe {
+        let pos = poll.byte_add(Poll::POS).cast::<u64>().read_volatile();
+        let count = poll.byte_add(Poll::COUNT).cast::<u64>().read_volatile();
+        Poll::tells(pos, count)
+    }
 }
 
 /// Does it wait for the end of a thread that has not ended?

@@ -3,7 +3,7 @@
 //! have come further than their leaders' were when they had stored it (`passed.rs`).
 
 use super::load::read;
-use super::passed::all_passed;
+use super::passed::Passed;
 use super::replay::either;
 use crate::clock::{Slot, is_past};
 use crate::log::{is_cut, rewind};
@@ -51,7 +51,7 @@ impl Plain {
         }
         b.standing = b.pos;
         announce(wait::VALUE, wait::operand(at, size), values[1]);
-        let mut patience = Patience::new();
+        let (mut patience, mut passed) = (Patience::new(), Passed::default());
         let mut since = 0;
         let value = loop {
             if let Some(value) = shown() {
@@ -61,7 +61,7 @@ impl Plain {
             if now != self.tick && is_past(now, self.tick) && slot.is_last(at) {
                 break values[1];
             }
-            if !is_id && all_passed(b, self.epoch) {
+            if !is_id && passed.is_all(b, self.epoch) {
                 // (It may have come since.)
                 break shown().unwrap_or(values[1]);
             }

@@ -1,12 +1,17 @@
 //! Where a thread stood when another one loaded what threads store plainly. Such loads have numbers. A thread of the leader
-//! that comes to another record marks the number of the last one: what it had stored before that record could be found
-//! then.
+//! that comes to another record, or polls, marks the number of the last one: what it had stored before that could be found
+//! then. A place is one in the log and, between two records, how often the same was found again there (`Poll::tells`).
 
 use crate::state::{Here, header};
 use core::sync::atomic::Ordering;
-use geryon_abi::layout::{MARKS, Mark, marks_address};
+use geryon_abi::layout::{MARKS, MOST, Mark, Poll, marks_address};
 use geryon_ring::memory::Log;
 use geryon_ring::world::Thread;
+
+/// A thread that polls makes a mark after so many loads of others; and after fewer
+pub(crate) const SOON: u64 = 16;
+/// when it has polled so often.
+pub(crate) const OFTEN: u64 = 1 << 10;
 
 /// Leader: the number of a load that has just been made.
 pub fn number() -> u64 {
@@ -25,26 +30,41 @@ fn marks(b: Here) -> &'static [Mark; MARKS] {
 pub fn note(b: Here) {
     let now = header().open.loads.0.load(Ordering::Relaxed);
     if now > b.noted {
-        mark(b, now);
+        mark(b, now, record(b.ring().head()));
     }
+}
+
+/// Leader: a load is about to find the same again. True each time that it has done so often.
+pub fn note_poll(b: Here) -> bool {
+    let now = header().open.loads.0.load(Ordering::Relaxed);
+    let often = (b.poll.count + 1).is_multiple_of(OFTEN);
+    if now >= b.noted + SOON || now > b.noted && often {
+        mark(b, now, b.poll.told());
+    }
+    often
+}
+
+/// The place of a record, behind whatever was found again before it.
+pub const fn record(pos: u64) -> u64 {
+    Poll::tells(pos, MOST)
 }
 
 #[cold]
 #[inline(never)]
-fn mark(mut b: Here, now: u64) {
+fn mark(mut b: Here, now: u64, place: u64) {
     b.noted = now;
     let ring = b.ring();
     let made = &ring.control().marked;
     let number = made.load(Ordering::Relaxed);
     let mark = &marks(b)[number as usize % MARKS];
     mark.epoch.store(0, Ordering::Release);
-    mark.start.store(ring.head(), Ordering::Release);
+    mark.start.store(place, Ordering::Release);
     mark.epoch.store(now, Ordering::Release);
     made.store(number + 1, Ordering::Release);
 }
 
-/// The number in the last mark of a thread's ring before this position; 0: it is not known.
-pub fn before(b: Here, pos: u64) -> u64 {
+/// The number in the last mark of a thread's ring before this place; 0: it is not known.
+pub fn before(b: Here, place: u64) -> u64 {
     let marks = marks(b);
     let made = b.ring().control().marked.load(Ordering::Acquire);
     let at = |n: u64| {
@@ -59,7 +79,7 @@ pub fn before(b: Here, pos: u64) -> u64 {
     let (mut low, mut high) = (oldest, made);
     while low < high {
         let middle = low + (high - low) / 2;
-        match at(middle).0 < pos {
+        match at(middle).0 < place {
             true => low = middle + 1,
             false => high = middle,
         }
@@ -68,5 +88,5 @@ pub fn before(b: Here, pos: u64) -> u64 {
         return 0;
     }
     let (start, number) = at(low - 1);
-    if start < pos { number } else { 0 }
+    if start < place { number } else { 0 }
 }

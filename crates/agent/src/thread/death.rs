@@ -15,8 +15,20 @@ use geryon_abi::layout::{MAX_EXITING, wait};
 use geryon_abi::record::{kind, low_of, word};
 use geryon_abi::row::Row;
 
-/// Clear-tid words of threads that have announced their exit (changed inside LIFE).
-static EXITING: [AtomicU64; MAX_EXITING] = [const { AtomicU64::new(0) }; MAX_EXITING];
+/// A thread that has announced its exit: the word that the kernel clears, and the id that it holds till then. (Whatever else is
+/// there is another one's: who has waited for the thread may have used its stack for something else since.)
+struct Exiting {
+    word: AtomicU64,
+    id: AtomicU32,
+}
+
+/// Those that have (changed inside LIFE).
+static EXITING: [Exiting; MAX_EXITING] = [const {
+    Exiting {
+        word: AtomicU64::new(0),
+        id: AtomicU32::new(0),
+    }
+}; MAX_EXITING];
 /// How many of these there are. (The monitor empties the list where the order of a process changes: all are gone then, and
 /// the leader's next look at them need not be logged.)
 #[unsafe(export_name = "geryon_exiting")]
@@ -63,7 +75,23 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
     gate::exit(b.this, frame.rdi)
 }
 
-fn announce_exit(b: Here) {
+impl Exiting {
+    fn is_gone(&self) -> bool {
+        let (word, id) = (
+            self.word.load(Ordering::Relaxed),
+            self.id.load(Ordering::Relaxed),
+        );
+        let mut holds = 0;
+        // A word that is not mapped any more belongs to a thread that is gone.
+        let there = guarded(|| {
+            // SAFETY: inside `guarded`.
+            holds = unsafe { (word as *const u32).read_volatile() };
+        });
+        !there || holds != id
+    }
+}
+
+pub(crate) fn announce_exit(b: Here) {
     crate::wait::adapt(ALIVE.fetch_sub(1, Ordering::AcqRel) - 1);
     if b.clear_tid == 0 {
         return;
@@ -75,8 +103,15 @@ fn announce_exit(b: Here) {
     } else {
         n
     };
-    EXITING[n].store(b.clear_tid, Ordering::Relaxed);
-    EXITING_COUNT.store(n as u32 + 1, Ordering::Relaxed);
+    EXITING[n].word.store(b.clear_tid, Ordering::Relaxed);
+    EXITING[n].id.store(b.shown_tid, Ordering::Relaxed);
+    EXITING_COUNT.store(n as u32 + 1, Ordering::Release);
+}
+
+/// Has a thread announced its exit that is not gone?
+pub fn is_any_exiting() -> bool {
+    let n = EXITING_COUNT.load(Ordering::Acquire) as usize;
+    EXITING.iter().take(n).any(|e| !e.is_gone())
 }
 
 /// Inside LIFE: wait until every thread that has announced its exit is really gone, that is,
@@ -87,20 +122,9 @@ pub fn await_exits() {
         return;
     }
     for e in EXITING.iter().take(n) {
-        let address = e.load(Ordering::Relaxed);
         let mut patience = Patience::new();
-        loop {
-            let mut tid = 0;
-            // A word that is not mapped any more belongs to a thread that is gone.
-            let there = guarded(|| {
-                // SAFETY: inside `guarded`.
-                tid = unsafe { (address as *const u32).read_volatile() };
-            });
-            // glibc counts a descriptor as free from 0 downwards (-1: joined).
-            if !there || tid as i32 <= 0 {
-                break;
-            }
-            announce(wait::WORD, address, 0);
+        while !e.is_gone() {
+            announce(wait::WORD, e.word.load(Ordering::Relaxed), 0);
             if patience.spend() {
                 patience = Patience::new();
             }
