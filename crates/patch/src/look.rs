@@ -17,19 +17,8 @@ pub fn load(i: &Instruction) -> Option<Rmw> {
 
 /// The same, on the stack, too.
 pub fn any_load(i: &Instruction) -> Option<Rmw> {
-    let thread_local = matches!(i.memory_segment(), Register::FS | Register::GS);
-    if thread_local || matches!(i.memory_base(), Register::ESP | Register::EIP) {
-        return None;
-    }
-    let size = i.memory_size().size();
-    if !matches!(size, 1 | 2 | 4 | 8) {
-        return None;
-    }
-    let of = |register: Register| match register {
-        Register::AH | Register::BH | Register::CH | Register::DH => None,
-        r if r.full_register() == Register::RSP => None,
-        r => r.is_gpr().then(|| Source::Register(number(r))),
-    };
+    let size = shared_operand(i)?;
+    let of = |r: Register| (r.full_register() != Register::RSP).then(|| whole(r))?;
     let (op, source) = match (i.mnemonic(), i.op0_kind(), i.op1_kind()) {
         (Mnemonic::Mov, OpKind::Register, OpKind::Memory) => (Op::Load, of(i.op0_register())?),
         (Mnemonic::Movzx, OpKind::Register, OpKind::Memory) if i.op0_register().size() >= 4 => {
@@ -52,11 +41,24 @@ pub fn any_load(i: &Instruction) -> Option<Rmw> {
         (Mnemonic::Test, OpKind::Memory, _) => (Op::Test, Source::Immediate(i.immediate(1) as i64)),
         _ => return None,
     };
-    Some(Rmw {
-        op,
-        size: size as u8,
-        source,
-    })
+    Some(Rmw { op, size, source })
+}
+
+/// How large the operand is that lies in memory which threads may share, if the agent can do something with one of that size.
+fn shared_operand(i: &Instruction) -> Option<u8> {
+    let thread_local = matches!(i.memory_segment(), Register::FS | Register::GS);
+    let short = matches!(i.memory_base(), Register::ESP | Register::EIP);
+    let size = i.memory_size().size();
+    (!thread_local && !short && matches!(size, 1 | 2 | 4 | 8)).then_some(size as u8)
+}
+
+/// A register that its number says all about.
+fn whole(register: Register) -> Option<Source> {
+    let high = matches!(
+        register,
+        Register::AH | Register::BH | Register::CH | Register::DH
+    );
+    (register.is_gpr() && !high).then(|| Source::Register(number(register)))
 }
 
 /// Arithmetic on a register and what is loaded, on the stack, too.
@@ -70,41 +72,30 @@ pub fn arithmetic(i: &Instruction) -> Option<Rmw> {
         _ => return None,
     };
     let loads = i.op0_kind() == OpKind::Register && i.op1_kind() == OpKind::Memory;
-    let own = matches!(i.memory_segment(), Register::FS | Register::GS);
-    let short = matches!(i.memory_base(), Register::ESP | Register::EIP);
-    let register = i.op0_register();
-    let high = matches!(
-        register,
-        Register::AH | Register::BH | Register::CH | Register::DH
-    );
-    let of_stack = register.full_register() == Register::RSP;
-    (loads && !own && !short && !high && !of_stack).then(|| Rmw {
+    let of_stack = i.op0_register().full_register() == Register::RSP;
+    if !loads || of_stack {
+        return None;
+    }
+    Some(Rmw {
         op,
-        size: i.memory_size().size() as u8,
-        source: Source::Register(number(register)),
+        size: shared_operand(i)?,
+        source: whole(i.op0_register())?,
     })
 }
 
 /// A plain store that the agent can do, on the stack, too.
 pub fn any_store(i: &Instruction) -> Option<Rmw> {
-    let short = matches!(i.memory_base(), Register::ESP | Register::EIP);
-    let own = matches!(i.memory_segment(), Register::FS | Register::GS);
-    let size = i.memory_size().size();
-    let is_one = i.mnemonic() == Mnemonic::Mov && i.op0_kind() == OpKind::Memory;
-    if !is_one || short || own || !matches!(size, 1 | 2 | 4 | 8) {
+    let size = shared_operand(i)?;
+    if i.mnemonic() != Mnemonic::Mov || i.op0_kind() != OpKind::Memory {
         return None;
     }
     let source = match i.op1_kind() {
-        OpKind::Register => match i.op1_register() {
-            Register::AH | Register::BH | Register::CH | Register::DH => return None,
-            r if r.is_gpr() => Source::Register(number(r)),
-            _ => return None,
-        },
+        OpKind::Register => whole(i.op1_register())?,
         _ => Source::Immediate(i.immediate(1) as i64),
     };
     Some(Rmw {
         op: Op::Store,
-        size: size as u8,
+        size,
         source,
     })
 }

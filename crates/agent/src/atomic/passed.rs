@@ -56,39 +56,39 @@ impl Passed {
 
 /// `told`: what its leader had found again, by then or later.
 fn has_passed(b: Here, epoch: u64, told: u64) -> bool {
+    // (Before its place: who waits there then has done what it does behind these.)
+    let polls = polls(b);
     let place = place(b);
     // SAFETY: a word of another thread's block, written whole.
     if unsafe { core::ptr::from_ref(&b.loaded).read_volatile() } > epoch {
         return true;
     }
-    let (ring, pos) = (b.ring(), place.pos);
-    let polls = polls(b);
-    let is_there = Poll::is_same_place(polls, told);
-    if is_there && polls > told {
+    if Poll::is_same_place(polls, told) && polls > told {
         // It polls, and has polled more often.
         return true;
     }
+    if joins(b) {
+        return true;
+    }
+    let (ring, pos) = (b.ring(), place.pos);
     let start = Poll::tells(pos, 0);
-    let polled = if Poll::is_same_place(polls, start) {
-        polls
-    } else {
-        start
+    let polled = match Poll::is_same_place(polls, start) {
+        true => polls,
+        false => start,
     };
     if ring.head() <= pos {
-        // It stores nothing before its leader has logged what it does next, or has found the same again, or before that
-        // thread has ended.
-        let is_behind = is_there && polled < told;
-        return place.waits && !is_behind || joins(b) || marks::before(b, polled) >= epoch;
+        // It stores nothing before its leader has logged what it does next, or has found the same again.
+        let is_behind = Poll::is_same_place(told, start) && polled < told;
+        return place.waits && !is_behind || marks::before(b, polled) >= epoch;
     }
     let first = ring.read(pos);
     let loads = kind_of(first) == kind::LOAD && detail_of(first) & CLOCKED == 0;
-    if place.stands && loads && ring.read(pos + 2) > epoch {
+    if place.stands && loads && ring.read(pos + 2) > epoch && place == self::place(b) {
         return true;
     }
-    let come_to = if place.stands {
-        marks::record(pos) + 1
-    } else {
-        polled
+    let come_to = match place.stands {
+        true => marks::record(pos) + 1,
+        false => polled,
     };
     marks::before(b, come_to) >= epoch
 }
@@ -104,11 +104,15 @@ fn polls(b: Here) -> u64 {
     }
 }
 
-/// Does it wait for the end of a thread that has not ended?
+/// Does it wait for the end of a thread that has not ended? (That one is asked, too, and ends behind a tick of `LIFE`.)
 fn joins(b: Here) -> bool {
+    let waits = || b.waiting.load(Ordering::SeqCst) == wait::KERNEL;
+    if !waits() {
+        return false;
+    }
     // SAFETY: a word of another thread's block, written whole.
     let word = unsafe { core::ptr::from_ref(&b.waiting_value).read_volatile() };
-    if b.waiting.load(Ordering::SeqCst) != wait::KERNEL || !thread::is_id_word(word) {
+    if !waits() || !thread::is_id_word(word) {
         return false;
     }
     let mut id = 0;
@@ -117,6 +121,7 @@ fn joins(b: Here) -> bool {
 }
 
 /// Where another thread is.
+#[derive(PartialEq, Eq)]
 struct Place {
     /// In its log.
     pos: u64,

@@ -63,6 +63,11 @@ fn mark(mut b: Here, now: u64, place: u64) {
     made.store(number + 1, Ordering::Release);
 }
 
+/// (Of a log so long that places begin anew the nearer one counts.)
+const fn is_before(one: u64, other: u64) -> bool {
+    (one.wrapping_sub(other) as i64) < 0
+}
+
 /// The number in the last mark of a thread's ring before this place; 0: it is not known.
 pub fn before(b: Here, place: u64) -> u64 {
     let marks = marks(b);
@@ -79,7 +84,7 @@ pub fn before(b: Here, place: u64) -> u64 {
     let (mut low, mut high) = (oldest, made);
     while low < high {
         let middle = low + (high - low) / 2;
-        match at(middle).0 < place {
+        match is_before(at(middle).0, place) {
             true => low = middle + 1,
             false => high = middle,
         }
@@ -88,5 +93,8 @@ pub fn before(b: Here, place: u64) -> u64 {
         return 0;
     }
     let (start, number) = at(low - 1);
-    if start < place { number } else { 0 }
+    match is_before(start, place) {
+        true => number,
+        false => 0,
+    }
 }

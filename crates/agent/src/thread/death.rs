@@ -15,18 +15,18 @@ use geryon_abi::layout::{MAX_EXITING, wait};
 use geryon_abi::record::{kind, low_of, word};
 use geryon_abi::row::Row;
 
-/// A thread that has announced its exit: the word that the kernel clears, and the id that it holds till then. (Whatever else is
+/// A thread that has announced its exit: the word that the kernel clears, and what it holds till then. (Whatever else is
 /// there is another one's: who has waited for the thread may have used its stack for something else since.)
 struct Exiting {
     word: AtomicU64,
-    id: AtomicU32,
+    held: AtomicU32,
 }
 
 /// Those that have (changed inside LIFE).
 static EXITING: [Exiting; MAX_EXITING] = [const {
     Exiting {
         word: AtomicU64::new(0),
-        id: AtomicU32::new(0),
+        held: AtomicU32::new(0),
     }
 }; MAX_EXITING];
 /// How many of these there are. (The monitor empties the list where the order of a process changes: all are gone then, and
@@ -77,25 +77,27 @@ pub fn exit(frame: &mut Frame, row: &'static Row) {
 
 impl Exiting {
     fn is_gone(&self) -> bool {
-        let (word, id) = (
-            self.word.load(Ordering::Relaxed),
-            self.id.load(Ordering::Relaxed),
-        );
-        let mut holds = 0;
+        let held = self.held.load(Ordering::Relaxed);
         // A word that is not mapped any more belongs to a thread that is gone.
-        let there = guarded(|| {
-            // SAFETY: inside `guarded`.
-            holds = unsafe { (word as *const u32).read_volatile() };
-        });
-        !there || holds != id
+        holds(self.word.load(Ordering::Relaxed)) != Some(held)
     }
+}
+
+/// What a word of the program's holds, if it is there.
+fn holds(word: u64) -> Option<u32> {
+    let mut holds = 0;
+    let there = guarded(|| {
+        // SAFETY: inside `guarded`.
+        holds = unsafe { (word as *const u32).read_volatile() };
+    });
+    there.then_some(holds)
 }
 
 pub(crate) fn announce_exit(b: Here) {
     crate::wait::adapt(ALIVE.fetch_sub(1, Ordering::AcqRel) - 1);
-    if b.clear_tid == 0 {
+    let Some(held) = holds(b.clear_tid).filter(|id| *id != 0) else {
         return;
-    }
+    };
     let n = EXITING_COUNT.load(Ordering::Relaxed) as usize;
     let n = if n == MAX_EXITING {
         await_exits();
@@ -104,7 +106,7 @@ pub(crate) fn announce_exit(b: Here) {
         n
     };
     EXITING[n].word.store(b.clear_tid, Ordering::Relaxed);
-    EXITING[n].id.store(b.shown_tid, Ordering::Relaxed);
+    EXITING[n].held.store(held, Ordering::Relaxed);
     EXITING_COUNT.store(n as u32 + 1, Ordering::Release);
 }
 

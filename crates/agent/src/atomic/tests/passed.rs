@@ -130,7 +130,6 @@ fn who_waits_for_the_end_of_a_thread_that_ends_is_asked_again() {
         let mut ends = computes(2);
         let mut id = 33_u32;
         ends.clear_tid = core::ptr::from_mut(&mut id) as u64;
-        ends.shown_tid = id;
         (waiter.waiting_for, waiter.waiting_value) = (0, ends.clear_tid);
         waiter.waiting.store(wait::KERNEL, Ordering::SeqCst);
         waits(ends);
