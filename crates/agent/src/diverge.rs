@@ -1,13 +1,28 @@
 //! Divergence: tell the monitor, and never go on.
 
-use crate::gate::rpc;
+use crate::gate::{real, rpc};
 use crate::log::word_at;
 use crate::state::block;
+use core::sync::atomic::{AtomicBool, Ordering};
 use geryon_abi::layout::{Report, rpc as number};
+
+const NR_PAUSE: u64 = 34;
+
+/// The process is about to end, and nothing that it finds counts any more.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// Follower: its process is about to end, as its leader's is. What other threads of it still repeat meanwhile may be out of their
+/// leader's reach.
+pub fn ends() {
+    ENDS.store(true, Ordering::SeqCst);
+}
 
 /// This replica differs from the log at the record that starts at `pos`. It returns when that record
 /// was the mistake of a leader that is gone: the log ends there, and the caller looks again.
 pub fn diverged(why: u32, pos: u64, ours: [u64; 8]) {
+    while ENDS.load(Ordering::SeqCst) {
+        real(NR_PAUSE, [0; 6]);
+    }
     let b = block();
     let mut theirs = [0; 8];
     for (i, w) in theirs.iter_mut().enumerate() {
@@ -24,7 +39,7 @@ pub fn diverged(why: u32, pos: u64, ours: [u64; 8]) {
     };
     b.waiting.store(
         geryon_abi::layout::wait::DIVERGED,
-        core::sync::atomic::Ordering::Relaxed,
+        Ordering::Relaxed,
     );
     rpc(number::DIVERGENCE, &report as *const Report as u64, 0, 0);
     crate::wait::announce_end();

@@ -230,11 +230,7 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
         }
         undone::follow(nr, &args, detail);
         if uses_file(nr, &args) {
-            b.publishing.store(1, Ordering::SeqCst);
-            let done = &header().open.file_maps[private().replica.get() as usize];
-            done.fetch_add(1, Ordering::SeqCst);
-            b.publishing.store(0, Ordering::SeqCst);
-            crate::wait::wake_at(done as *const _ as u64, true);
+            tell_mapped(b, |done| done.saturating_add(1));
         }
         if !failed(result) {
             still::changed(nr, &args, result as u64);
@@ -330,6 +326,20 @@ fn fetch(fd: u64) -> i64 {
         got
     });
     point!(FetchFails, fetched.map_or_else(|e| e, |fd| fd as i64))
+}
+
+/// Follower: so many files are mapped as its leader has. (A leader that is about to lose a descriptor waits for that.)
+fn tell_mapped(mut b: Here, next: impl Fn(u64) -> u64) {
+    b.publishing.store(1, Ordering::SeqCst);
+    let done = &header().open.file_maps[private().replica.get() as usize];
+    let _ = done.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |done| Some(next(done)));
+    b.publishing.store(0, Ordering::SeqCst);
+    crate::wait::wake_at(done as *const _ as u64, true);
+}
+
+/// Follower: its process ends, and maps no more. Other threads may have been about to.
+pub fn maps_no_more() {
+    tell_mapped(block(), |_| u64::MAX);
 }
 
 /// Leader: before a descriptor goes away, let the followers have mapped what they have to.

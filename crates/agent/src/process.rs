@@ -424,6 +424,10 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     if !leads() {
         crate::shared::ends();
         crate::log::tell_tail(block());
+        if block().vforked == vforked::NOT {
+            crate::diverge::ends();
+            crate::memory::maps_no_more();
+        }
     }
     point!(ExitConfirmed);
     real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);
