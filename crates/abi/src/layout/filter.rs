@@ -3,7 +3,8 @@
 //! They are only added. A filter names the one that was installed before it by the same thread, or by who has made that
 //! thread; so threads that have the same ones in common share them.
 
-use super::{AtomicU32, Word32, Word64};
+use super::{Word32, Word64};
+use core::sync::atomic::AtomicU32;
 
 /// Where they lie, private memory, mapped with the first one.
 pub const FILTERS_BASE: u64 = 0x2fe5_1100_0000;
