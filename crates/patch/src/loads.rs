@@ -23,19 +23,20 @@
 //!
 //! Source: seed 2, sections 3 to 5 (what has to be ordered where the program says nothing).
 
-use crate::asleep::Asleep;
+#[cfg(test)]
+mod tests;
+mod words;
+
 use crate::classify::{Rmw, is_atomic, is_call};
 use crate::constant::is_compare;
 use crate::info::Info;
 use crate::loops::Loop;
-use crate::naps::{Calls, Naps};
-use crate::own::Own;
 use crate::place::{Place, fixed_word};
 use crate::twice::asks_twice;
 use crate::{doubly, flag, getters, look, once, pointer, polled, seed, spin, unfolded};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::VecDeque;
-use std::ops::Range;
+pub use words::{GIVEN, Words};
 
 /// The same where it must be compared at once.
 const NEAR: usize = 3;
@@ -45,8 +46,6 @@ const FUTEX: u64 = 202;
 const ARGUMENTS: usize = 12;
 /// So many instructions behind a load are looked at for a compare.
 const LONG: usize = 200;
-/// So far behind an address that is taken a word may say whether what lies there has been made.
-pub const GIVEN: u64 = 64;
 
 /// A plain load, or a store, that the agent can do in the program's place.
 pub fn plain(i: &Instruction) -> Option<Rmw> {
@@ -92,74 +91,6 @@ pub fn stores(
 pub fn gives(i: &Instruction) -> Option<u64> {
     (i.mnemonic() == Mnemonic::Lea && i.is_ip_rel_memory_operand())
         .then(|| i.ip_rel_memory_address())
-}
-
-/// What is known of words at fixed places.
-#[derive(Debug, Default)]
-pub struct Words {
-    /// On these an atomic instruction of the file works, or they are volatile, or asked for. Sorted, when all are known.
-    pub atomic: Vec<u64>,
-    /// The addresses of these are taken. Sorted, too.
-    pub given: Vec<u64>,
-    /// Functions with atomic instructions may change these. Sorted, too.
-    pub changed: Vec<u64>,
-    /// At these lie addresses of functions that are made while the program runs. Sorted, too.
-    pub pointers: Vec<u64>,
-    /// Places of which nobody can change one, once the file has been loaded: tables of addresses, for one.
-    pub constants: Vec<Range<u64>>,
-    /// The file is the C library, whose functions have hooks, or a part of it.
-    pub in_c_library: bool,
-    /// It is the library alone, and not a program that it is a part of.
-    pub is_shared: bool,
-    /// Functions that load what is atomic. Sorted, too.
-    pub getters: Vec<u64>,
-    /// What is the thread's own.
-    pub own: Own,
-    /// Calls by which a thread takes a lock.
-    pub locks: Calls,
-    /// Calls by which a thread waits.
-    pub naps: Naps,
-    /// Bytes by which threads say that they wait for a condition.
-    pub asleep: Asleep,
-}
-
-impl Words {
-    /// All are known.
-    pub fn finish(&mut self) {
-        for all in [&mut self.atomic, &mut self.given, &mut self.changed] {
-            all.sort_unstable();
-            all.dedup();
-        }
-        self.naps.finish();
-    }
-
-    /// Is the operand of the last of these instructions neither the thread's own nor one that nobody changes?
-    fn may_meet_others(&self, lines: &[Instruction], info: &mut Info) -> bool {
-        let word = lines.last().and_then(fixed_word);
-        word.is_none_or(|w| !self.is_constant(w)) && !self.own.is_one(lines, info)
-    }
-
-    /// Does it stay as it is?
-    fn is_constant(&self, word: u64) -> bool {
-        self.constants.iter().any(|places| places.contains(&word))
-    }
-
-    /// In the C library: may another thread change it, beside this one? (What it reads when it begins, malloc's limits for one, stays as
-    /// it is.)
-    fn may_change(&self, word: u64) -> bool {
-        !self.is_shared || self.changed.binary_search(&word).is_ok()
-    }
-
-    /// May a load of this word decide about order, wherever it is?
-    pub fn may_decide(&self, word: u64) -> bool {
-        self.atomic.binary_search(&word).is_ok() || !self.in_c_library && self.is_given(word)
-    }
-
-    /// Does it lie in something whose address is taken?
-    fn is_given(&self, word: u64) -> bool {
-        let behind = self.given.partition_point(|g| *g <= word);
-        behind > 0 && word - self.given[behind - 1] < GIVEN
-    }
 }
 
 /// Which of a function's instructions, all of them in order, are such loads.
@@ -371,174 +302,4 @@ fn reaches_compare(lines: &[Instruction], at: usize, info: &mut Info) -> bool {
         }
     }
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use iced_x86::{Decoder, DecoderOptions};
-
-    fn found(code: &[u8], words: &Words) -> Vec<usize> {
-        let decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
-        let lines: Vec<Instruction> = decoder.into_iter().collect();
-        ordered(&lines, &Loop::all(&lines), words, &mut Info::new())
-    }
-
-    fn atomic(word: u64) -> Words {
-        Words {
-            atomic: vec![word],
-            ..Words::default()
-        }
-    }
-
-    #[test]
-    fn the_operand_of_an_atomic_is_loaded_elsewhere_in_the_function() {
-        // mov eax, [rdi+8]; mov ecx, [rdi+16]; lock xadd [rdi+8], edx; ret
-        let code = [
-            0x8b, 0x47, 8, 0x8b, 0x4f, 16, 0xf0, 0x0f, 0xc1, 0x57, 8, 0xc3,
-        ];
-        assert_eq!(found(&code, &Words::default()), [0]);
-    }
-
-    #[test]
-    fn a_fixed_word_on_which_another_function_is_atomic() {
-        // mov rax, [rip+0x100]; ret
-        let code = [0x48, 0x8b, 0x05, 0, 1, 0, 0, 0xc3];
-        assert_eq!(found(&code, &atomic(0x1107)), [0]);
-        assert_eq!(found(&code, &atomic(0x1108)), []);
-    }
-
-    #[test]
-    fn what_makes_what_a_compare_expects_may_lie_on_the_stack() {
-        // mov eax, [rsp+0x40]; lea edx, [rax-1]; lock cmpxchg [rsp+0x40], edx; mov ecx, [rsp+0x48]; ret
-        let code = [
-            0x8b, 0x44, 0x24, 0x40, 0x8d, 0x50, 0xff, 0xf0, 0x0f, 0xb1, 0x54, 0x24, 0x40, 0x8b,
-            0x4c, 0x24, 0x48, 0xc3,
-        ];
-        assert_eq!(found(&code, &Words::default()), [0]);
-    }
-
-    #[test]
-    fn a_guard_is_compared_and_given_to_who_makes_what_it_guards() {
-        // movzx eax, byte [rip+0x100]; test al, al; je +1; ret
-        let code = [0x0f, 0xb6, 0x05, 0, 1, 0, 0, 0x84, 0xc0, 0x74, 1, 0xc3];
-        let given = |word| Words {
-            given: vec![word],
-            ..Words::default()
-        };
-        assert_eq!(found(&code, &given(0x1107)), [0]);
-        assert_eq!(found(&code, &given(0x10f0)), [0], "behind what it guards");
-        assert_eq!(found(&code, &given(0x1108)), []);
-        let hooked = Words {
-            in_c_library: true,
-            ..given(0x1107)
-        };
-        assert_eq!(found(&code, &hooked), []);
-    }
-
-    #[test]
-    fn what_is_stored_where_it_is_loaded() {
-        // mov eax, [rdi+8]; inc eax; mov [rdi+8], eax; mov [rdi+16], eax; cmp eax, 3; lock dec dword [rsi]; ret
-        let code = [
-            0x8b, 0x47, 8, 0xff, 0xc0, 0x89, 0x47, 8, 0x89, 0x47, 16, 0x83, 0xf8, 3, 0xf0, 0xff,
-            0x0e, 0xc3,
-        ];
-        let decoder = Decoder::with_ip(64, &code, 0x1000, DecoderOptions::NONE);
-        let lines: Vec<Instruction> = decoder.into_iter().collect();
-        let (words, info) = (Words::default(), &mut Info::new());
-        let found = ordered(&lines, &Loop::all(&lines), &words, info);
-        assert_eq!(found, [0]);
-        let stores = stores(&lines, &found, &words, info);
-        assert_eq!(stores, [2]);
-    }
-
-    #[test]
-    fn what_a_futex_is_expected_to_hold() {
-        // mov esi, [r12]; mov rdi, r12; call 0; lock dec dword [rbx]; ret
-        let code = [
-            0x41, 0x8b, 0x34, 0x24, 0x4c, 0x89, 0xe7, 0xe8, 0, 0, 0, 0, 0xf0, 0xff, 0x0b, 0xc3,
-        ];
-        assert_eq!(found(&code, &Words::default()), [0]);
-        // Of eight bytes: mov rsi, [r12]
-        let wide = [&[0x49], &code[1..]].concat();
-        assert_eq!(found(&wide, &Words::default()), []);
-    }
-
-    #[test]
-    fn what_cannot_change_decides_nothing() {
-        // mov rax, [rip+0x100]; test rax, rax; lock dec dword [rdi]
-        let code = [
-            0x48, 0x8b, 0x05, 0, 1, 0, 0, 0x48, 0x85, 0xc0, 0xf0, 0xff, 0x0f,
-        ];
-        assert_eq!(found(&code, &Words::default()), [0]);
-        let table = Words {
-            constants: vec![0x1100..0x1108, 0x2000..0x3000],
-            ..Words::default()
-        };
-        assert_eq!(found(&code, &table), []);
-    }
-
-    #[test]
-    fn in_the_c_library_a_word_is_asked_whether_it_is_zero_or_a_limit() {
-        let hooked = Words {
-            in_c_library: true,
-            ..Words::default()
-        };
-        let beside_atomic = |code: &[u8]| {
-            let atomic: &[u8] = &[0xf0, 0xff, 0x0f]; // lock dec dword [rdi]
-            found(&[code, atomic].concat(), &hooked)
-        };
-        // mov eax, [rip+0x100]; test eax, eax
-        assert_eq!(beside_atomic(&[0x8b, 0x05, 0, 1, 0, 0, 0x85, 0xc0]), [0]);
-        // cmp dword [rip+0x100], 0
-        assert_eq!(beside_atomic(&[0x83, 0x3d, 0, 1, 0, 0, 0]), [0]);
-        // cmp rcx, [rip+0x100]: a limit, which malloc's free raises in one thread and asks for in another.
-        assert_eq!(beside_atomic(&[0x48, 0x3b, 0x0d, 0, 1, 0, 0]), [0]);
-        // mov rax, [rip+0x100]; mov rax, fs:[rax]; test rax, rax: where a thread's own word is.
-        let own = [
-            0x48, 0x8b, 0x05, 0, 1, 0, 0, 0x64, 0x48, 0x8b, 0, 0x48, 0x85, 0xc0,
-        ];
-        assert_eq!(beside_atomic(&own), []);
-    }
-
-    /// Malloc's limits, which its functions ask for each time: loads of theirs were most of what some programs logged.
-    #[test]
-    fn in_the_c_library_what_is_set_once_decides_nothing() {
-        // cmp rcx, [rip+0x100]; lock dec dword [rdi]
-        let code = [0x48, 0x3b, 0x0d, 0, 1, 0, 0, 0xf0, 0xff, 0x0f];
-        let library = |changed| Words {
-            in_c_library: true,
-            is_shared: true,
-            changed,
-            ..Words::default()
-        };
-        assert_eq!(found(&code, &library(vec![])), []);
-        assert_eq!(found(&code, &library(vec![0x1107])), [0]);
-    }
-
-    #[test]
-    fn a_loop_that_stores_nothing_polls() {
-        // mov eax, [rdi]; mov ecx, [rsi]; sub eax, ecx; cmp eax, 16; je -11
-        let code = [
-            0x8b, 0x07, 0x8b, 0x0e, 0x29, 0xc8, 0x83, 0xf8, 16, 0x74, 0xf5,
-        ];
-        assert_eq!(found(&code, &Words::default()), [0, 1]);
-        // The same with mov [rdx], eax in it.
-        let stores = [
-            0x8b, 0x07, 0x8b, 0x0e, 0x89, 0x02, 0x29, 0xc8, 0x83, 0xf8, 16, 0x74, 0xf3,
-        ];
-        assert_eq!(found(&stores, &Words::default()), []);
-    }
-
-    #[test]
-    fn what_is_compared_beside_an_atomic_instruction() {
-        // mov eax, [rsi]; lea ecx, [rax+1]; cmp ecx, edx; lock inc dword [rdi]
-        let code = [0x8b, 0x06, 0x8d, 0x48, 1, 0x39, 0xd1, 0xf0, 0xff, 0x07];
-        assert_eq!(found(&code, &Words::default()), [0]);
-        // mov rax, [rsi]; cmp [rax], edx: a load of its own; the pointer itself is not compared.
-        let points = [0x48, 0x8b, 0x06, 0x39, 0x10, 0xf0, 0xff, 0x07];
-        assert_eq!(found(&points, &Words::default()), [1]);
-        // Without an atomic instruction.
-        assert_eq!(found(&code[..7], &Words::default()), []);
-    }
 }
