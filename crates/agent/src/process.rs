@@ -1,49 +1,39 @@
 //! Processes: fork, exec, exit, wait, and the descriptors' lifetime.
 
+mod gone;
+mod newborn;
+
 use crate::call::{self, begin, complete, finish_for_good, rendezvous};
-use crate::children::{Gone, adopt, disown};
-use crate::compare::same_kind;
+use crate::children::adopt;
 use crate::digest::{CONFIRMED, Digest};
-use crate::diverge::{diverged, diverged_for_good};
-use crate::event;
+use crate::diverge::diverged_for_good;
 use crate::gate::{real, real_in_flight, rpc};
-use crate::log::{get, register_barrier, remember, resume_stream};
-use crate::marshal::{self, Before};
+use crate::log::remember;
+use crate::marshal::Before;
 use crate::memory::await_file_maps;
-use crate::passage::Passage;
 use crate::promotion;
-use crate::raise;
-use crate::state::{Here, block, block_at, header, is_kin, leads, private, tell_kin};
+use crate::state::{block, block_at, leads, private};
 use crate::thread::flags::{
-    CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_FILES, CLONE_FS, CLONE_PARENT_SETTID,
-    CLONE_VFORK, CLONE_VM, traced,
+    CLONE_CHILD_SETTID, CLONE_FILES, CLONE_FS, CLONE_PARENT_SETTID, CLONE_VFORK, CLONE_VM, traced,
 };
-use crate::thread::{alone, greet, store_tid};
+use crate::thread::store_tid;
 use crate::wait::{announce, announce_end};
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{
-    Poll, SEGMENT_BASE, SHUT_BYTES, children, failed, flight, owes, promotion as promotion_state,
-    role, rpc as number, segment_bytes, vforked, wait, why,
-};
+use geryon_abi::layout::{rpc as number, vforked, wait, why};
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
+pub use gone::{gone_child, wait};
+use newborn::child;
 
-const NR_CLOSE: u64 = 3;
-const NR_MMAP: u64 = 9;
-const NR_MPROTECT: u64 = 10;
 const NR_PAUSE: u64 = 34;
-const NR_GETPID: u64 = 39;
 const NR_CLONE: u64 = 56;
 const NR_WAIT4: u64 = 61;
 const NR_KILL: u64 = 62;
 const NR_EXIT_GROUP: u64 = 231;
-const NR_WAITID: u64 = 247;
-const NR_CLOSE_RANGE: u64 = 436;
 const SIGCHLD: u64 = 17;
 const SIGKILL: u64 = 9;
 const EAGAIN: i64 = -11;
-const WNOHANG: u64 = 1;
 const WALL: u64 = 0x4000_0000;
 
 /// vfork, and clone with CLONE_VM | CLONE_VFORK (posix_spawn): the child runs in its parent's
@@ -241,140 +231,6 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
     Some(())
 }
 
-/// This process, and with it its replica, is lost: the monitor says why. It must not exit: that would be
-/// the program's.
-fn die(step: u64, error: i64) {
-    rpc(number::FAILED, step, error as u64, 0);
-    end();
-}
-
-fn end() {
-    let own = real(NR_GETPID, [0; 6]);
-    real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
-}
-
-/// Map the log that the monitor has sent over that of the parent.
-fn map_segment(passage: Result<Passage, i64>) {
-    const READ: u64 = 1;
-    const RW: u64 = 3;
-    const SHARED_FIXED: u64 = 0x11;
-    let got = passage.and_then(|p| {
-        let fd = p.receive_log();
-        p.close();
-        fd
-    });
-    let fd = match got {
-        Ok(fd) => fd,
-        Err(error) => return die(failed::SEND, error),
-    };
-    // The same as its parent's.
-    let bytes = segment_bytes(header().ring_words as usize);
-    let at = point!(
-        SegmentFails,
-        real(NR_MMAP, [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd, 0])
-    );
-    if at < 0 {
-        return die(failed::MAP, at);
-    }
-    let shut = real(NR_MPROTECT, [SEGMENT_BASE, SHUT_BYTES, READ, 0, 0, 0]);
-    if shut < 0 {
-        return die(failed::MAP, shut);
-    }
-    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
-}
-
-/// First steps of a forked child: its own group's segment, its own identity.
-fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool) {
-    let p = private();
-    block().flight.store(flight::NONE, Ordering::Relaxed);
-    p.promotion.store(promotion_state::NONE, Ordering::Relaxed);
-    p.owes.store(owes::NOTHING, Ordering::Relaxed);
-    crate::timer::forget();
-    crate::sent::forget(block());
-    block().at_parents_end = 0;
-    block().poll = Poll::default();
-    block().orphan = 0;
-    p.reaps_orphans.set(0);
-    p.children.set(children::BY_KERNEL);
-    if p.multi.get() != 0 {
-        crate::clock::begin_anew();
-    }
-    crate::hook::carried::reset();
-    call::copied::forget();
-    alone();
-    p.forks.set(0);
-    p.file_maps.set(0);
-    if flags & (CLONE_FILES | CLONE_FS) == 0 {
-        p.common.set(0);
-    }
-    crate::children::forget();
-    p.own_pid.set(real(NR_GETPID, [0; 6]) as u32);
-    // Not to be copied until it follows its own log: the two would share a socket, and a table of descriptors
-    // that one of them closes.
-    block().publishing.store(1, Ordering::SeqCst);
-    point!(ChildNew);
-    crate::log::delay();
-    let passage = Passage::open();
-    // The monitor looks whether its parent had descriptors of its own.
-    let followed = !leads();
-    let name = passage.as_ref().map_or(0, Passage::name);
-    let answer = rpc(number::CHILD, sequence, name, 0);
-    if !(0..=2).contains(&answer) {
-        // Nobody misses it.
-        end();
-    }
-    crate::log::delay();
-    crate::thread::kin::born();
-    p.shares_files.set(0);
-    point!(ChildUnmapped);
-    map_segment(passage);
-    if is_kin() {
-        tell_kin();
-    }
-    crate::shared::born();
-    if flags & CLONE_FILES != 0 {
-        rpc(number::BEGUN, 0, 0, 0);
-    }
-    if answer != 1 {
-        // This copy of the descriptor table would keep pipes open that the program closes.
-        real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
-    }
-    if answer != 0 {
-        // Its parent may have followed when it was forked.
-        p.role.set(role::LEADER);
-    }
-    if answer == 2 {
-        // Without descriptors of its own: this process is to have those of the leader that was lost.
-        crate::files::inherit();
-    }
-    if followed && leads() {
-        crate::proc_files::give_names();
-        crate::settings::apply();
-        crate::jobs::join();
-    }
-    // Whoever follows may lead one day.
-    register_barrier();
-    let mut b = block();
-    b.shown_tid = 0;
-    resume_stream(leads());
-    b.publishing.store(0, Ordering::SeqCst);
-    point!(ChildUngreeted);
-    greet(b);
-    p.shown_pid.set(b.shown_tid);
-    b.clear_tid = 0;
-    if flags & CLONE_CHILD_CLEARTID != 0 && is_clone {
-        b.clear_tid = frame.r10;
-    }
-    if flags & CLONE_CHILD_SETTID != 0 && is_clone {
-        store_tid(frame.r10, b.shown_tid);
-    }
-    if is_clone && frame.rsi != 0 {
-        frame.rsp = frame.rsi;
-    }
-    frame.rax = 0;
-    crate::thread::kin::first_turn(b);
-}
-
 /// execve, execveat: confirmed; on success the monitor replaces the followers.
 pub fn exec(frame: &mut Frame, row: &'static Row) {
     let executes = begin(frame, row);
@@ -431,125 +287,4 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
     }
     point!(ExitConfirmed);
     real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);
-}
-
-/// wait4, waitid: the leader waits; a follower then reaps its own copy of that child.
-pub fn wait(frame: &mut Frame, row: &'static Row) {
-    /// The child is gone (not just stopped or continued).
-    const GONE: u8 = 4;
-    let args = frame.args();
-    let mut b = block();
-    let digest = marshal::digest(row, &args);
-    if !leads()
-        && let Some((first, gone)) = expect_wait(b, frame, row, digest)
-    {
-        if gone != 0 {
-            match disown(gone) {
-                Gone::Other(own) => drop(real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0])),
-                Gone::Same => {}
-                Gone::Orphan => {
-                    crate::orphan::finds(b, gone);
-                    finish_for_good(b, frame, row, first);
-                    return crate::orphan::reaped(b);
-                }
-            }
-        }
-        return finish_for_good(b, frame, row, first);
-    }
-    raise::lead_signal_before(b, frame);
-    b.call_start = b.pos;
-    let by_monitor =
-        promotion::has_taken_over() || private().children.get() == children::BY_MONITOR;
-    let (result, gone) = if by_monitor {
-        crate::reap::wait(b, row, args, digest)
-    } else {
-        let result = call::execute(row, args, digest, &Before::default());
-        let gone = gone_child(row.nr as u64, &args, result);
-        if private().children.get() != children::BY_KERNEL {
-            crate::reap::forget(gone);
-        }
-        (result, gone)
-    };
-    if gone == 0 && private().replicas > 1 && !by_monitor {
-        crate::reap::told(row, &args, result);
-    }
-    let mut is_orphan = false;
-    if gone != 0 {
-        // What the kernel knows as a child of this process: one that has followed, or its own.
-        let whose = disown(gone);
-        is_orphan = whose == Gone::Orphan;
-        match whose {
-            _ if !by_monitor => 0,
-            Gone::Other(own) => real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]),
-            _ => real(NR_WAIT4, [gone as u64, 0, WALL | WNOHANG, 0, 0, 0]),
-        };
-    }
-    let detail = if gone != 0 { GONE } else { 0 };
-    crate::log::put(b, word(kind::VALUE, detail, row.nr, gone));
-    let k = kind::CALL;
-    if is_orphan {
-        crate::orphan::finds(b, gone);
-    }
-    complete(b, frame, row, k, Some(digest), result, &Before::default());
-    if is_orphan {
-        crate::orphan::reaped(b);
-    }
-}
-
-/// Follower: the record of a wait: its first word behind the note, and the child that is gone, or 0.
-fn expect_wait(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<(u64, u32)> {
-    let a = frame.args();
-    let shown = [a[0], a[1], a[2], a[3], 0, 0];
-    let ours = event::call(kind::CALL, row.nr, digest, &shown);
-    loop {
-        let note = raise::begin_record(b, frame)?;
-        let at = b.pos - 1;
-        if !same_kind(at, note, word(kind::VALUE, 0, row.nr, 0), ours) {
-            continue;
-        }
-        let (first, theirs) = (get(b), get(b));
-        if theirs == digest {
-            return Some((first, geryon_abi::record::low_of(note)));
-        }
-        diverged(why::DIGEST, at, ours);
-    }
-}
-
-/// The id of the child that this successful wait has reaped, or 0.
-pub fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
-    if result < 0 {
-        return 0;
-    }
-    if nr == NR_WAITID {
-        const WNOWAIT: u64 = 0x100_0000;
-        if args[2] == 0 || args[3] & WNOWAIT != 0 {
-            return 0;
-        }
-        // SAFETY: the call succeeded and has written the siginfo.
-        let (code, pid) = unsafe {
-            (
-                ((args[2] + 8) as *const u32).read_unaligned(),
-                ((args[2] + 16) as *const u32).read_unaligned(),
-            )
-        };
-        // CLD_EXITED, CLD_KILLED, CLD_DUMPED.
-        return if (1..=3).contains(&code) { pid } else { 0 };
-    }
-    if result == 0 {
-        return 0;
-    }
-    if args[1] != 0 {
-        // SAFETY: the call succeeded and has written the status.
-        let status = unsafe { (args[1] as *const u32).read_unaligned() };
-        return if crate::reap::lives(status) {
-            0
-        } else {
-            result as u32
-        };
-    }
-    // WUNTRACED and WCONTINUED report children that live on: those answer kill(pid, 0).
-    if args[2] & !(WNOHANG | WALL) != 0 && real(NR_KILL, [result as u64, 0, 0, 0, 0, 0]) == 0 {
-        return 0;
-    }
-    result as u32
 }
