@@ -1,6 +1,7 @@
 //! Copies of followers from which a log can be replayed again ([`strict`](super::strict)).
 
-use super::{AGAIN, AGAIN_AT_MOST, Pair};
+use super::pair::Pair;
+use super::{AGAIN, AGAIN_AT_MOST};
 use crate::recover::{Made, Seat};
 use crate::state::{GroupId, Monitor};
 use anyhow::Result;
