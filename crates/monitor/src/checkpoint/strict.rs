@@ -8,30 +8,27 @@
 //! A copy of the leader would prove nothing: it may have inherited a fault. But where three and more stand against the leader it is
 //! asked, too, before they are believed ([`doubt`](super::doubt)).
 
+mod next;
+mod proved;
+
 use super::arbitration::Accused;
 use super::doubt::Findings;
-use super::search::{self, Search, Stretch};
+use super::search::{Search, Stretch};
 use crate::journal::Event;
 use crate::options::OnRace;
 use crate::recover::{Made, Seat};
-use crate::state::{GroupId, Monitor, Reported};
+use crate::state::{GroupId, Monitor};
 use anyhow::Result;
-use geryon_abi::layout::{strict, wait, why};
-use geryon_abi::record::{kind, kind_of};
+use geryon_abi::layout::{strict, wait};
 use geryon_tracee::Pid;
-use std::sync::atomic::Ordering;
+use next::From;
+pub(crate) use proved::is_about_order;
 use std::time::{Duration, Instant};
 
-/// How often the log is replayed from one sleeper on, at most, and how long that may take.
-const TRIES: u32 = 64;
-const SEARCHED: Duration = Duration::from_secs(3);
 /// A copy that does nothing for so long has gone astray: all of its threads wait,
 const STANDS: Duration = Duration::from_millis(500);
 /// or one computes.
 const COMPUTES: Duration = Duration::from_secs(10);
-/// So long threads may be placed otherwise throughout, from one sleeper on, or so many times as long as the oldest one sleeps.
-const SPREAD: Duration = Duration::from_secs(10);
-const SPREAD_OF_AGE: u32 = 4;
 /// So long a free seat is waited for.
 const SEATED: Duration = Duration::from_secs(2);
 
@@ -69,19 +66,6 @@ struct Try {
     got_on: Instant,
     /// Since when all of its threads wait.
     stands: Instant,
-}
-
-/// From where the log is replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
-    /// A copy of a follower, the youngest first.
-    Follower(usize),
-    /// The leader's own copy.
-    Leader,
-    /// A copy of a follower, with threads placed as was right from the leader's copy.
-    Again(usize),
-    /// There is nothing left.
-    Nowhere,
 }
 
 /// What has come of a try.
@@ -233,98 +217,6 @@ impl Monitor {
         if let Some(r) = self.replay_mut() {
             r.on_try = None;
         }
-    }
-
-    /// Does the leader's own copy replay? It proves nothing: it may have inherited a fault.
-    fn is_of_leader(&self) -> bool {
-        let replay = self.checkpoints.as_ref().and_then(|c| c.replay.as_ref());
-        replay.is_some_and(|r| r.base == From::Leader)
-    }
-
-    /// The one from which it is replayed at present.
-    fn base(&self, leader: usize) -> Option<Made> {
-        match self.checkpoints.as_ref()?.replay.as_ref()?.base {
-            From::Follower(n) | From::Again(n) => self.bases(leader).get(n).map(|b| b.1.clone()),
-            From::Leader => self.own_of(leader).map(|o| o.1.clone()),
-            From::Nowhere => None,
-        }
-    }
-
-    /// From where it is replayed when there is nothing left to try from the present place on.
-    fn next_base(&self, leader: usize) -> From {
-        let replay = self.checkpoints.as_ref().and_then(|c| c.replay.as_ref());
-        let Some(r) = replay else {
-            return From::Nowhere;
-        };
-        let is_there = |n: &usize| *n < self.bases(leader).len();
-        let own = || match r.findings.are_open() && self.own_of(leader).is_some() {
-            true => From::Leader,
-            false => From::Nowhere,
-        };
-        match r.base {
-            From::Follower(n) => Some(n + 1)
-                .filter(is_there)
-                .map_or_else(own, From::Follower),
-            From::Leader if r.repeats.as_ref().is_some_and(|l| !l.is_empty()) => From::Again(0),
-            From::Again(n) => Some(n + 1)
-                .filter(is_there)
-                .map_or(From::Nowhere, From::Again),
-            From::Leader | From::Nowhere => From::Nowhere,
-        }
-    }
-
-    /// How threads are to be placed in the next replay from the present place on; None: there have been enough.
-    fn next_placement(&mut self, id: GroupId, leader: usize) -> Option<Vec<Stretch>> {
-        let slots = self.groups.get(&id).map(|g| {
-            let used = |slot: &usize| g.segment.ring(*slot).head.load(Ordering::Acquire) != 0;
-            let touched = g.segment.touched().into_iter().filter(used);
-            touched.map(|slot| slot as u32).collect::<Vec<u32>>()
-        })?;
-        let bases = self.bases(leader);
-        let own = self.own_of(leader).map(|o| o.0);
-        let oldest = bases.iter().map(|b| b.0).chain(own).min();
-        let age = oldest.map_or(Duration::ZERO, |since| since.elapsed());
-        let last = bases.len().checked_sub(1);
-        // (Where it is certain that the program races, and all can go on from the leader's state, more replays would only
-        // keep it waiting.)
-        let is_to_go_on = self.may_descend();
-        let last = last.filter(|_| self.has_pairs()).map(From::Follower);
-        let r = self.replay_mut()?;
-        let (tries, since) = r.of_base;
-        if let From::Again(_) = r.base {
-            return r.repeats.clone().filter(|_| tries == 0);
-        }
-        if r.base == From::Leader && !r.findings.are_open() {
-            return None;
-        }
-        let is_searched = tries >= TRIES || since.elapsed() >= SEARCHED;
-        if r.spread.is_none()
-            && r.base != From::Leader
-            && !is_searched
-            && let Some(late) = r.search.next()
-        {
-            return Some(late);
-        }
-        // What is to be believed against the leader must not depend on how threads are placed, anywhere in the log.
-        if r.base != From::Leader
-            && (Some(r.base) != last || is_to_go_on && r.findings.contradict())
-        {
-            return None;
-        }
-        let is_early_too = r.base == From::Leader;
-        let spread = r.spread.get_or_insert_with(|| {
-            r.of_base.1 = Instant::now();
-            let mut all = search::spread(&slots);
-            all.extend(is_early_too.then(Vec::new));
-            all
-        });
-        let late = spread.pop()?;
-        let limit = SPREAD.max(SPREAD_OF_AGE * age);
-        if r.of_base.1.elapsed() > limit || late.len() > strict::MOST_LATE {
-            r.findings.are_cut_short();
-            return None;
-        }
-        Some(late)
     }
 
     fn replay_mut(&mut self) -> Option<&mut Replay> {
@@ -492,91 +384,4 @@ impl Monitor {
             false => Came::NotYet,
         }
     }
-
-    /// A copy of the follower that differed has replayed all that its leader has published.
-    fn race_is_replayed(&mut self, id: GroupId, t: &Try) -> Result<()> {
-        let Some(r) = self.checkpoints.as_mut().and_then(|c| c.replay.take()) else {
-            return Ok(());
-        };
-        // It stays strict, for a program that races does it again; and what it knows of where threads do what is so in
-        // general.
-        let late: Vec<Stretch> = t.late.iter().filter(|l| l.onwards).copied().collect();
-        self.be_late(t.pid, &late);
-        let took_us = r.since.elapsed().as_micros() as u64;
-        let reports = self.groups.get(&id).map(|g| &g.reports);
-        let first = reports.and_then(|r| r.first()).cloned();
-        let accused = self.checkpoints.as_mut().and_then(|c| c.accused.take());
-        let others = self.others_astray(id, &r, t.seat);
-        // No single fault leads two followers astray.
-        let is_certain = !others.is_empty();
-        if let Some(first) = first {
-            self.tell_race(&first, r.tries, took_us);
-            if let Some(c) = &mut self.checkpoints {
-                c.has_raced |= is_certain || is_about_order(&first);
-            }
-        } else if let Some(a) = accused {
-            self.tell_circle(&a, r.tries, took_us);
-        }
-        self.drop_replica(r.astray);
-        for replica in others {
-            self.drop_replica(replica);
-            self.lose(replica);
-        }
-        self.set_doubt(None);
-        if let Some(c) = &mut self.checkpoints {
-            c.due = c.due.map(|_| Instant::now());
-        }
-        // It is where it should be: never is there a better place to go back to.
-        self.copy_follower(id, (t.seat, t.pid))?;
-        self.release(&r.held);
-        self.note_race(is_certain);
-        Ok(())
-    }
-
-    /// A follower's threads waited for one another, and those of a copy that has replayed the log again do not.
-    fn tell_circle(&mut self, accused: &Accused, tries: u32, took_us: u64) {
-        let (replica, why) = accused.charge();
-        eprintln!(
-            "geryon: race or fault in replica {}: replayed in the leader's order it gets on (replays: {tries}, {:.1} ms)\ngeryon:   it {why}",
-            replica + 1,
-            took_us as f64 / 1e3,
-        );
-        self.journal.tell(&Event::RaceReplayed {
-            replica,
-            tries,
-            took_us,
-            sure: false,
-            why: why.to_owned(),
-        });
-    }
-
-    /// Where there are more than two: who else stood against the leader, or stands where it led. They are made anew.
-    fn others_astray(&self, id: GroupId, r: &Replay, proof: usize) -> Vec<usize> {
-        let Some(g) = self.groups.get(&id).filter(|_| !self.has_pairs()) else {
-            return Vec::new();
-        };
-        let reports = g.reports.iter().map(|r| r.replica);
-        let mut astray: Vec<usize> = reports.chain(g.crashes.iter().map(|c| c.replica)).collect();
-        if astray.is_empty() {
-            astray = g.followers().map(|f| f.0).collect();
-        }
-        astray.sort_unstable();
-        astray.dedup();
-        astray.retain(|a| ![r.leader, r.astray, proof].contains(a));
-        astray
-    }
-}
-
-/// Is it the order of what threads do with memory that they share in which a follower differed? Else it may
-/// have been a fault, which its copy from before that does not have either.
-pub(crate) fn is_about_order(reported: &Reported) -> bool {
-    let report = &reported.report;
-    let of_order = |word: u64| {
-        matches!(
-            kind_of(word),
-            kind::LOCK | kind::OUTCOME | kind::ATOMIC | kind::LOAD
-        )
-    };
-    matches!(report.why, why::KIND | why::SITE | why::OUTCOME)
-        && (of_order(report.ours[0]) || of_order(report.theirs[0]))
 }
