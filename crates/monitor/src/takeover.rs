@@ -16,6 +16,7 @@ mod children;
 mod choice;
 mod cut;
 mod ends;
+mod estate;
 mod files;
 mod flight;
 mod groups;
@@ -24,10 +25,12 @@ mod heir;
 mod holder;
 mod kin;
 mod locks;
+mod lost;
 mod posted;
 mod quiet;
 mod remains;
 mod rest;
+mod session;
 mod signals;
 mod spoilt;
 mod stage;
@@ -44,17 +47,17 @@ use crate::state::{Group, GroupId, Monitor, Process};
 use crate::whom::group_of;
 use crate::{block_field, private_field};
 use anyhow::Result;
-use flight::{Call, Legacy};
+use cut::Cut;
+use estate::Estate;
 use geryon_abi::layout::{block_address, promotion, wait};
 use geryon_abi::point::FaultPoint;
-use geryon_tracee::{Pid, Regs, RemoteMemory, cpu_ticks, kill};
+use geryon_tracee::{Pid, RemoteMemory, cpu_ticks, kill};
 use holder::Holders;
+use lost::Lost;
 pub(crate) use posted::Post;
-use rest::Rest;
-use signals::Waiting;
+use session::Session;
 pub(crate) use signals::as_it_was;
 use stage::Stage;
-use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 pub(crate) use untold::bare;
@@ -67,50 +70,29 @@ const DYING: Duration = Duration::from_secs(10);
 pub struct Takeover {
     /// The replica that led.
     former: usize,
-    /// Its process.
-    pid: Pid,
-    /// The session that it was in.
-    session: Pid,
+    /// Its process, and those before it.
+    lost: Lost,
+    /// Who has the program's descriptors.
+    holders: Holders,
+    /// What it leaves.
+    estate: Estate,
     /// Who is to lead.
     successor: usize,
     /// Since when there is no leader.
     since: Instant,
     /// Processor time that the former leader had used.
     used: u64,
-    /// Its vforks' children, which run in its memory: on which slots.
-    guests: Vec<(u64, Pid)>,
-    /// Who has the program's descriptors.
-    holders: Holders,
-    /// Threads of the former leader, at their ends, with their registers.
-    bodies: HashMap<Pid, Regs>,
-    /// The former leader's memory; behind it, of those before it who have left something still.
-    memories: Vec<RemoteMemory>,
-    /// Processes of those before it, and their threads, at their ends.
-    formers: Vec<Pid>,
-    older: Vec<Pid>,
     stage: Stage,
     /// All threads of the successor may compute: when one of them is led next to where it sees what it was asked.
     led_in: Option<Instant>,
-    /// The process group that the program's process is in, as long as the successor has not joined one.
-    group: Pid,
-    /// The successor is in that process group, or in another one that the program has put it into.
-    joined: bool,
+    /// The session and process group of the program's process.
+    session: Session,
     /// The user knows.
     told: bool,
     /// The survivors do not agree with what it has logged last.
     outvoted: bool,
-    /// Where the survivors were last found at rest.
-    rest: Rest,
-    /// Where the log was cut off, by thread group.
-    cuts: HashMap<u32, u64>,
-    /// Survivors that cannot follow the successor.
-    dismissed: Vec<Pid>,
-    /// What the former leader's threads leave.
-    legacy: Vec<Legacy>,
-    /// Slots of those that had found a pipe that nobody reads, and whose successors find it again.
-    broken_pipes: Vec<u32>,
-    /// Signals that waited for it in the kernel.
-    waiting: Vec<Waiting>,
+    /// Where it is cut off for that.
+    cut: Cut,
 }
 
 impl Monitor {
@@ -272,7 +254,7 @@ impl Monitor {
                     self.note_lost(shown, &t);
                 }
                 if let Some(g) = self.groups.get_mut(&id) {
-                    g.remains_of(t.processes());
+                    g.remains_of(t.lost.processes());
                 }
                 self.end_takeover(&t);
             }
@@ -448,20 +430,15 @@ impl Monitor {
     pub(crate) fn former_memory(&self, pid: Pid, slot: Option<u32>) -> Option<&RemoteMemory> {
         let (id, _) = self.membership(pid)?;
         let t = self.groups.get(&id)?.takeover.as_ref()?;
-        let of = slot.and_then(|s| t.legacy.iter().find(|l| l.slot == s));
-        let whose = of.map_or(0, |l| l.whose);
-        t.memories.get(whose)
+        t.estate.memory_for(slot)
     }
 }
 
 impl Takeover {
     /// `pid`: the former leader's process.
     fn new(former: usize, pid: Pid, guests: Vec<(u64, Pid)>, successor: usize) -> Takeover {
-        let memory = RemoteMemory::open(pid).ok();
         Takeover {
             former,
-            pid,
-            session: crate::jobs::session_of(pid),
             successor,
             since: Instant::now(),
             used: cpu_ticks(pid),
@@ -469,89 +446,44 @@ impl Takeover {
                 process: pid,
                 guests: guests.clone(),
             },
-            guests,
-            bodies: HashMap::new(),
-            memories: memory.into_iter().collect(),
-            formers: Vec::new(),
-            older: Vec::new(),
+            lost: Lost::new(pid, guests),
+            estate: Estate::of(pid),
             stage: Stage::Dying,
             led_in: None,
-            group: group_of(pid),
-            joined: false,
+            session: Session::of(pid),
             told: false,
             outvoted: false,
-            rest: Rest::default(),
-            cuts: HashMap::new(),
-            dismissed: Vec::new(),
-            legacy: Vec::new(),
-            broken_pipes: Vec::new(),
-            waiting: Vec::new(),
+            cut: Cut::default(),
         }
-    }
-
-    /// Is the process the former leader's, or that of a vfork's child of it?
-    pub(crate) fn is_of(&self, pid: Pid) -> bool {
-        self.pid == pid || self.guests.iter().any(|(_, g)| *g == pid)
     }
 
     /// A successor was lost, too: what it had not made its own is still to be taken over.
     fn succeed(&mut self, before: Takeover) {
-        if !before.joined {
-            self.group = before.group;
-        }
-        self.older.extend(&before.older);
-        self.formers.extend(&before.formers);
+        self.session.come_after(&before.session);
         if before.stage == Stage::Asked {
-            self.formers.push(before.pid);
-            let own = self.memories.len();
-            if !self.has_executed() {
-                self.legacy = before.legacy;
-            }
-            for l in &mut self.legacy {
-                l.whose += own;
-            }
-            self.older.extend(before.bodies.into_keys());
+            let left_all = self.lost.has_executed();
+            self.estate.come_after(before.estate, left_all);
+            self.lost.come_after(before.lost);
         } else {
             // It had not begun to lead: nothing has changed but who is to.
             self.former = before.former;
-            self.pid = before.pid;
-            self.session = before.session;
+            self.lost = before.lost;
+            self.session.id = before.session.id;
             self.since = before.since;
             self.used = before.used.max(self.used);
             self.stage = before.stage;
             self.outvoted = before.outvoted;
-            self.guests = before.guests;
-            self.bodies = before.bodies;
-            self.legacy = before.legacy;
-            self.waiting = before.waiting;
-            self.memories.clear();
+            self.estate = before.estate;
         }
-        self.memories.extend(before.memories);
     }
 
     /// Has a former leader's kernel given this child to a wait that is not in the log, and that says so?
     fn may_have_reaped(&self, child: Pid) -> bool {
-        let says = |l: &Legacy, c: Call| match i64::from(c.nr) {
-            libc::SYS_wait4 => c.result == i64::from(child),
-            libc::SYS_waitid if c.result == 0 => {
-                let memory = self.memories.get(l.whose);
-                let made = memory.and_then(|m| undo::under_way(m, l.slot, c).ok());
-                made.is_none_or(|(_, args)| args[2] != 0)
-            }
-            _ => false,
-        };
-        let mut all = self.legacy.iter();
-        self.outvoted || all.any(|l| l.call.is_some_and(|c| says(l, c)))
+        self.outvoted || self.estate.may_have_reaped(child)
     }
 
     /// What is left of the former leaders: threads that stand where they are about to end.
     pub(crate) fn remains(&self) -> impl Iterator<Item = Pid> {
-        self.bodies.keys().chain(&self.older).copied()
-    }
-
-    /// Whose threads these are.
-    fn processes(&self) -> impl Iterator<Item = Pid> {
-        let guests = self.guests.iter().map(|(_, pid)| *pid);
-        guests.chain(self.formers.iter().copied()).chain([self.pid])
+        self.lost.threads()
     }
 }

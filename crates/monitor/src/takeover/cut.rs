@@ -4,7 +4,7 @@
 
 use super::Takeover;
 use super::quiet::Stand;
-use super::rest::{is_held, naps};
+use super::rest::{Rest, is_held, naps};
 use super::undo::undo;
 use crate::block_field;
 use crate::segment::Segment;
@@ -17,6 +17,17 @@ use std::sync::atomic::Ordering;
 
 const DISAGREE: &str = "stopped: the survivors do not agree on where the lost leader went wrong";
 const TAKEN: &str = "stopped: what the leader that was outvoted has done last cannot be undone";
+
+/// Where the log is cut off.
+#[derive(Debug, Default)]
+pub(super) struct Cut {
+    /// Where the survivors were last found at rest.
+    rest: Rest,
+    /// The places, by thread group; none before it is done.
+    places: HashMap<u32, u64>,
+    /// Survivors that cannot follow the successor.
+    dismissed: Vec<Pid>,
+}
 
 /// Threads whose birth is behind the cut: the former leader has made them, and nobody else ever will.
 /// Their slots, and where their streams end for each survivor.
@@ -99,7 +110,7 @@ impl Monitor {
             return Ok(false);
         };
         let head = |slot: u32| g.segment.ring(slot as usize).head.load(Ordering::SeqCst);
-        if !t.rest.is_reached(&all, head) {
+        if !t.cut.rest.is_reached(&all, head) {
             return Ok(false);
         }
         let is_held = |s: &&Stand| is_held(s, head(s.slot));
@@ -158,7 +169,7 @@ impl Monitor {
         }
         self.answer_reports(id)?;
         t.outvoted = false;
-        t.cuts = cuts;
+        t.cut.places = cuts;
         Ok(true)
     }
 
@@ -166,10 +177,10 @@ impl Monitor {
     /// what they have not, before or after the lost leader has spoilt it. A copy of another one takes its
     /// place.
     fn dismiss(&mut self, id: GroupId, t: &mut Takeover, pid: Pid) {
-        if t.dismissed.contains(&pid) {
+        if t.cut.dismissed.contains(&pid) {
             return;
         }
-        t.dismissed.push(pid);
+        t.cut.dismissed.push(pid);
         let replica = self.membership(pid).filter(|m| m.0 == id).map(|m| m.1);
         if let Some(r) = replica {
             self.say(&format!(
@@ -184,7 +195,7 @@ impl Monitor {
     /// was there said, would take what is written there next for that. One that has looked at the program's
     /// memory meanwhile, and passed the place, has gone astray.
     pub(super) fn is_back(&mut self, id: GroupId, t: &mut Takeover) -> bool {
-        if t.cuts.is_empty() {
+        if t.cut.places.is_empty() {
             return true;
         }
         let members: Vec<Pid> = match self.groups.get(&id) {
@@ -194,7 +205,7 @@ impl Monitor {
         let (mut back, mut astray) = (true, Vec::new());
         for pid in members.iter().copied() {
             let stands = self.stands(pid).unwrap_or_default();
-            let cut = |s: &Stand| t.cuts.get(&s.slot).copied();
+            let cut = |s: &Stand| t.cut.places.get(&s.slot).copied();
             let waits_there = |s: &Stand| match s.waiting {
                 wait::RECORD => cut(s).is_none_or(|at| s.pos <= at),
                 wait::KERNEL | wait::WORD => !s.midway,

@@ -61,9 +61,9 @@ impl Monitor {
             let regs = tracee.regs()?;
             // (A successor that had not begun to lead leaves nothing: its predecessor is taken over.)
             if let Some(t) = self.groups.get_mut(&id).and_then(|g| g.takeover.as_mut())
-                && t.pid == pid
+                && t.lost.process == pid
             {
-                t.bodies.insert(tid, regs);
+                t.lost.bodies.insert(tid, regs);
                 return Ok(());
             }
         }
@@ -84,14 +84,14 @@ impl Monitor {
         let regs = Stopped(tid).regs()?;
         let group = self.groups.get_mut(&body);
         if let Some(t) = group.and_then(|g| g.takeover.as_mut()) {
-            t.bodies.insert(tid, regs);
+            t.lost.bodies.insert(tid, regs);
         }
         Ok(true)
     }
 
     /// The group whose former leader this process is.
     fn body(&self, pid: Pid) -> Option<GroupId> {
-        let is = |t: &Takeover| t.is_of(pid);
+        let is = |t: &Takeover| t.lost.is_of(pid);
         let found = self
             .groups
             .iter()

@@ -11,11 +11,11 @@ use geryon_abi::table::content::{Changed, changed};
 impl Monitor {
     /// It comes into what the replicas have of these files. (The lost leader's processes stand at their ends.)
     pub(super) fn mirror_last_calls(&self, t: &Takeover) -> Result<()> {
-        for l in &t.legacy {
+        for l in &t.estate.legacy {
             let Some(call) = l.call.filter(|c| c.result >= 0) else {
                 continue;
             };
-            let memory = t.memories.get(l.whose).context("its memory is gone")?;
+            let memory = t.estate.memory_of(l).context("its memory is gone")?;
             let (_, args) = under_way(memory, l.slot, call).map_err(|e| anyhow!(e))?;
             let of = t.predecessor(Some(u64::from(l.slot)));
             let what = changed(

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 pub struct Legacy {
     /// Thread group.
     pub(super) slot: u32,
-    /// In whose memory is what the call wrote: an index in `Takeover::memories`.
+    /// In whose memory is what the call wrote: an index in `Estate::memories`.
     pub(super) whose: usize,
     /// A call that was made, and that is not in the log.
     pub(super) call: Option<Call>,
@@ -41,7 +41,7 @@ impl Monitor {
     /// The former leader's threads are at their ends: what had they done that nobody knows of?
     pub(super) fn examine(&mut self, id: GroupId, t: &mut Takeover) {
         let (mut unclear, mut lost) = (None, None);
-        let (Some(memory), Some(g)) = (t.memories.first(), self.groups.get(&id)) else {
+        let (Some(memory), Some(g)) = (t.estate.memories.first(), self.groups.get(&id)) else {
             return;
         };
         let places = |from: &str, to: &str| {
@@ -57,7 +57,7 @@ impl Monitor {
             page: GATE_BASE..GATE_BASE + GATE_BYTES,
             text: self.image.text(),
         };
-        for regs in t.bodies.values() {
+        for regs in t.lost.bodies.values() {
             let Some(slot) = self.image.slot_of(regs) else {
                 continue;
             };
@@ -107,7 +107,7 @@ impl Monitor {
                     unclear = Some(nr);
                     continue;
                 };
-                let at_once = spoilt::is_made_at_once(row, &asked, t.pid);
+                let at_once = spoilt::is_made_at_once(row, &asked, t.lost.process);
                 match spoilt::result(row, &asked, &seen, at.rax, at_once) {
                     Ok(result) => returned = result,
                     Err(spoilt::Lost) => lost = Some(row.name),
@@ -151,15 +151,15 @@ impl Monitor {
             if returned.is_some_and(is_broken_pipe) {
                 // It comes again with the call. (So does one that the thread was killed before it could be told.)
                 signals.retain(|info| info[0] as i32 != libc::SIGPIPE);
-                t.broken_pipes.push(slot as u32);
+                t.estate.broken_pipes.push(slot as u32);
             }
             // It had itself been given a result, and has not made it its own.
             let unused = word(block_field!(given)) as u32 != 0;
             if !unused {
-                t.legacy.retain(|l| l.slot != slot as u32);
+                t.estate.legacy.retain(|l| l.slot != slot as u32);
             }
             if call.is_some() || !signals.is_empty() {
-                t.legacy.push(Legacy {
+                t.estate.legacy.push(Legacy {
                     slot: slot as u32,
                     whose: 0,
                     call,
@@ -183,7 +183,7 @@ impl Monitor {
     /// Tell the successor's threads.
     pub(super) fn bequeath(&mut self, t: &Takeover, pid: Pid) -> Result<()> {
         let m = self.memory(pid)?;
-        for l in &t.legacy {
+        for l in &t.estate.legacy {
             let block = block_address(l.slot as usize);
             // (Behind them comes what it was sent itself, since it is known to lead.)
             let own = if l.signals.is_empty() {
@@ -216,7 +216,7 @@ impl Monitor {
     /// Has the successor taken all results?
     pub(super) fn legacy_is_used(&mut self, t: &Takeover, pid: Pid) -> Result<bool> {
         let m = self.memory(pid)?;
-        for l in t.legacy.iter().filter(|l| l.call.is_some()) {
+        for l in t.estate.legacy.iter().filter(|l| l.call.is_some()) {
             let mut word = [0; 4];
             m.read(
                 block_address(l.slot as usize) + block_field!(given),

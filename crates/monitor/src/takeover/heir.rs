@@ -33,10 +33,15 @@ impl Monitor {
     /// it has got.
     pub(super) fn pass_on_timers(&mut self, t: &Takeover, pid: Pid) -> Result<()> {
         let ago = t.since.elapsed().as_nanos() as u64;
-        let waiting = t.waiting.iter().map(|w| w.info);
+        let waiting = t.estate.waiting.iter().map(|w| w.info);
         let signals: Vec<Siginfo> = waiting
-            .chain(t.legacy.iter().flat_map(|l| l.signals.iter().copied()))
-            .chain(t.legacy.iter().filter_map(|l| taken(t, l)))
+            .chain(
+                t.estate
+                    .legacy
+                    .iter()
+                    .flat_map(|l| l.signals.iter().copied()),
+            )
+            .chain(t.estate.legacy.iter().filter_map(|l| taken(t, l)))
             .collect();
         let m = self.memory(pid)?;
         m.set_word(private_field!(lost_at), monotonic().saturating_sub(ago))?;
@@ -74,7 +79,7 @@ impl Monitor {
 
     /// The same of all leaders that this takeover has come after.
     pub(crate) fn note_lost(&mut self, shown: Pid, t: &Takeover) {
-        for pid in t.formers.iter().chain([&t.pid]) {
+        for pid in t.lost.formers.iter().chain([&t.lost.process]) {
             self.note_gone(*pid, shown);
         }
     }
@@ -84,12 +89,12 @@ impl Monitor {
     pub(crate) fn shown_before(&self, id: Pid) -> Option<Pid> {
         let lost = self.groups.values().find_map(|g| {
             let t = g.takeover.as_ref()?;
-            if t.pid == id || t.formers.contains(&id) {
+            if t.lost.process == id || t.lost.formers.contains(&id) {
                 return Some(g.name.shown);
             }
-            let slot = self.image.slot_of(t.bodies.get(&id)?)?;
+            let slot = self.image.slot_of(t.lost.bodies.get(&id)?)?;
             let at = block_address(slot) + block_field!(shown_tid);
-            t.memories.first()?.word(at).ok().map(|w| w as u32 as Pid)
+            t.estate.memory()?.word(at).ok().map(|w| w as u32 as Pid)
         });
         let gone = || self.gone.iter().rev().find(|(pid, _)| *pid == id);
         lost.or_else(|| gone().map(|(_, shown)| *shown))
@@ -102,7 +107,7 @@ pub(super) fn taken(t: &Takeover, legacy: &Legacy) -> Option<Siginfo> {
     if i64::from(call.nr) != libc::SYS_rt_sigtimedwait || call.result <= 0 {
         return None;
     }
-    let memory = t.memories.get(legacy.whose)?;
+    let memory = t.estate.memory_of(legacy)?;
     let (_, [_, info, ..]) = under_way(memory, legacy.slot, call).ok()?;
     memory.words(info).ok()
 }

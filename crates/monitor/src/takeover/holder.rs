@@ -4,9 +4,7 @@
 
 use super::Takeover;
 use super::stage::Stage;
-use crate::maps::AddressSpace;
 use crate::state::{Group, Monitor};
-use crate::whom::group_of;
 use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::layout::{block_address, owes, promotion, vforked};
@@ -20,6 +18,15 @@ pub(super) struct Holders {
     pub(super) guests: Vec<(u64, Pid)>,
 }
 
+impl Holders {
+    /// The one that has what this vfork's child is to have, or, without one, its parent. (One that was killed before it
+    /// had said who it is has its parent's.)
+    fn of(&self, guest: Option<u64>) -> Pid {
+        let same = self.guests.iter().find(|(slot, _)| Some(*slot) == guest);
+        same.map_or(self.process, |(_, pid)| *pid)
+    }
+}
+
 impl Takeover {
     /// A process that was asked to lead is lost: has it, and have its vforks' children, fetched them? (The
     /// log's header names another leader already. One that has not by now may still do so, but it cannot
@@ -29,10 +36,10 @@ impl Takeover {
             self.holders = before.holders.clone();
             return;
         }
-        if self.has_executed() {
+        if self.lost.has_executed() {
             return;
         }
-        let Some(memory) = self.memories.first() else {
+        let Some(memory) = self.estate.memories.first() else {
             // It is gone, and nothing can be fetched from it.
             self.holders = before.holders.clone();
             return;
@@ -47,35 +54,15 @@ impl Takeover {
         }
     }
 
-    /// Is the lost process in another program's memory already, and the monitor has yet to hear of it? Only who
-    /// leads executes one, behind everything that it had to take over.
-    pub(super) fn has_executed(&self) -> bool {
-        AddressSpace::open(self.pid).is_ok_and(|space| {
-            let lives = space.all().is_ok_and(|maps| !maps.is_empty());
-            lives && space.is_free(private_field!(promotion), 4)
-        })
-    }
-
     /// The lost process leads from its birth on, and was fetching them from this one.
     pub(super) fn was_heir_of(&mut self, holder: Pid) {
         self.holders.process = holder;
-        if self.group == group_of(std::process::id() as Pid) {
-            // It has not joined one yet.
-            self.group = group_of(holder);
-        }
+        self.session.was_heir_of(holder);
     }
 
-    /// The process whose descriptors the successor is to have, or its vfork's child on this slot. (One
-    /// that was killed before it had said who it is has its parent's.)
+    /// The process whose descriptors the successor is to have, or its vfork's child on this slot.
     pub(crate) fn predecessor(&self, guest: Option<u64>) -> Pid {
-        let guests = &self.holders.guests;
-        let same = guests.iter().find(|(slot, _)| Some(*slot) == guest);
-        same.map_or(self.holders.process, |(_, pid)| *pid)
-    }
-
-    /// Are this process's descriptors kept until the takeover is over?
-    pub(crate) fn keeps(&self, pid: Pid) -> bool {
-        self.pid == pid || self.formers.contains(&pid)
+        self.holders.of(guest)
     }
 }
 
@@ -97,8 +84,8 @@ impl Monitor {
     /// Is a thread of the former leader not at its end yet? (A first thread that has ended before the others stays
     /// until they have.)
     pub(super) fn is_alive(&self, t: &Takeover) -> bool {
-        let mut threads = self.threads.iter().filter(|(_, th)| t.is_of(th.pid));
-        threads.any(|(tid, th)| !th.ends && !t.bodies.contains_key(tid))
+        let mut threads = self.threads.iter().filter(|(_, th)| t.lost.is_of(th.pid));
+        threads.any(|(tid, th)| !th.ends && !t.lost.bodies.contains_key(tid))
     }
 
     /// Does a newborn leader, or the successor of one that was lost, have descriptors from what is kept here?
@@ -108,7 +95,7 @@ impl Monitor {
             [g.heir_of, holder]
                 .into_iter()
                 .flatten()
-                .any(|h| t.keeps(h))
+                .any(|h| t.lost.has_led(h))
         })
     }
 }
@@ -133,29 +120,4 @@ pub(super) fn owes_nothing(memory: &RemoteMemory) -> Result<bool> {
 pub(super) fn is_naked(memory: &RemoteMemory, slot: u64) -> Result<bool> {
     let at = block_address(slot as usize) + block_field!(vforked);
     Ok(word32(memory, at)? == vforked::NAKED)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::Command;
-    use std::time::{Duration, Instant};
-
-    #[test]
-    fn who_is_in_another_programs_memory_has_executed_it() {
-        let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
-        let t = Takeover::new(0, child.id() as Pid, Vec::new(), 1);
-        let since = Instant::now();
-        while !t.has_executed() && since.elapsed() < Duration::from_secs(10) {
-            std::thread::yield_now();
-        }
-        assert!(t.has_executed());
-        child.kill().expect("it is killed");
-        // Its memory is gone, and so are its descriptors.
-        while geryon_tracee::state(t.pid) != Some('Z') {
-            std::thread::yield_now();
-        }
-        assert!(!t.has_executed());
-        child.wait().expect("it has ended");
-    }
 }

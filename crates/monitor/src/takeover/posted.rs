@@ -201,13 +201,17 @@ impl Monitor {
 
     /// The former leader's threads are at their ends: had they sent what they told of last?
     pub(super) fn find_unsent(&mut self, id: GroupId, t: &Takeover) {
-        let Some(memory) = t.memories.first() else {
+        let Some(memory) = t.estate.memory() else {
             return;
         };
         let word = |slot: u32, field: u64| memory.word(block_address(slot as usize) + field);
         let is_unmade = |l: &Letter| {
             let slot = l.from.1;
-            let is_made = t.legacy.iter().any(|l| l.slot == slot && l.call.is_some());
+            let is_made = t
+                .estate
+                .legacy
+                .iter()
+                .any(|l| l.slot == slot && l.call.is_some());
             let is_begun =
                 word(slot, block_field!(flight)).is_ok_and(|w| w as u32 == flight::BEGUN);
             is_begun && !is_made && word(slot, block_field!(pos)).is_ok_and(|pos| pos == l.pos)

@@ -121,7 +121,7 @@ impl Monitor {
             return;
         };
         let words = g.segment.ring_words() as u64;
-        let former = t.memories.first();
+        let former = t.estate.memory();
         for slot in g.segment.touched() {
             let Some(m) = former else { break };
             let noted = |field: u64| m.word(block_address(slot) + field).unwrap_or(0);

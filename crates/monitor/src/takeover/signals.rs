@@ -67,9 +67,9 @@ impl Monitor {
     pub(super) fn find_waiting(&mut self, id: GroupId, t: &mut Takeover) {
         let mut found = Vec::new();
         let (mut whole, mut unread) = (false, false);
-        for (tid, regs) in &t.bodies {
+        for (tid, regs) in &t.lost.bodies {
             let thread = self.threads.get(tid);
-            if thread.is_none_or(|th| th.pid != t.pid) {
+            if thread.is_none_or(|th| th.pid != t.lost.process) {
                 // A vfork's child's.
                 continue;
             }
@@ -99,12 +99,12 @@ impl Monitor {
                 }));
             }
         }
-        if unread || (!whole && !t.bodies.is_empty()) {
+        if unread || (!whole && !t.lost.bodies.is_empty()) {
             self.say("signals that waited for the lost leader could not be read; they are lost");
         }
         // That a child died which was killed with it is nothing that has happened.
         let killed_with_it = |i: &Siginfo| is_of_child(i) && self.deposed.contains(&sender_of(i));
-        let broken_pipes = &t.broken_pipes;
+        let broken_pipes = &t.estate.broken_pipes;
         let comes_again = |w: &Waiting| {
             signal_of(&w.info) == libc::SIGPIPE
                 && code_of(&w.info) == libc::SI_USER
@@ -118,7 +118,7 @@ impl Monitor {
                 && !comes_again(w)
         });
         let shown = self.groups.get(&id).map(|g| g.name.shown);
-        if shown != Some(t.pid) {
+        if shown != Some(t.lost.process) {
             // What its kernel says speaks of children that the program does not know.
             let of_child = found.iter_mut().filter(|w| is_of_child(&w.info));
             of_child.for_each(|w| w.info = CHILD_SIGNAL);
@@ -127,18 +127,18 @@ impl Monitor {
         let takes = |c: Call| {
             i64::from(c.nr) == libc::SYS_rt_sigtimedwait && c.result == i64::from(libc::SIGCHLD)
         };
-        let is_taken = t.legacy.iter().filter_map(|l| l.call).any(takes);
+        let is_taken = t.estate.legacy.iter().filter_map(|l| l.call).any(takes);
         if let Some(g) = self.groups.get_mut(&id).filter(|_| is_taken) {
-            g.given_by_first = g.name.shown == t.pid;
+            g.given_by_first = g.name.shown == t.lost.process;
         }
-        if let Some(own) = shown.filter(|own| is_taken && *own == t.pid) {
+        if let Some(own) = shown.filter(|own| is_taken && *own == t.lost.process) {
             self.tell_of_all(own);
         }
         // One that it was sent and has not taken may show as one of those.
         let is_child = |w: &Waiting| signal_of(&w.info) == libc::SIGCHLD;
-        let process = self.processes.get(&t.pid);
+        let process = self.processes.get(&t.lost.process);
         let owed = process.and_then(|p| p.child_owed);
-        let untold = || self.untold_child(id, t.pid).filter(|_| !is_taken);
+        let untold = || self.untold_child(id, t.lost.process).filter(|_| !is_taken);
         if let Some(info) = owed.or_else(untold) {
             found.insert(0, Waiting { slot: None, info });
         } else if process.is_some_and(|p| p.child_signal) && !found.iter().any(is_child) {
@@ -147,7 +147,7 @@ impl Monitor {
                 info: CHILD_SIGNAL,
             });
         }
-        if let Some(p) = self.processes.get_mut(&t.pid) {
+        if let Some(p) = self.processes.get_mut(&t.lost.process) {
             for w in &mut found {
                 if let Some(info) = as_it_was(&mut p.inherited, &w.info) {
                     w.info = info;
@@ -156,18 +156,20 @@ impl Monitor {
         }
         for w in &mut found {
             // Its own are its successor's.
-            if let Some(shown) = shown.filter(|_| is_sent(&w.info) && sender_of(&w.info) == t.pid) {
+            if let Some(shown) =
+                shown.filter(|_| is_sent(&w.info) && sender_of(&w.info) == t.lost.process)
+            {
                 w.info = with_sender(w.info, shown);
             }
         }
-        t.waiting = found;
+        t.estate.waiting = found;
     }
 
     /// The former leader's call had let signals in which shut the successor's thread still out, since it has that call
     /// before it: they wait in its kernel, and not in its block, from where they would come too early.
     pub(super) fn hold_back(&mut self, t: &mut Takeover, pid: Pid) -> Result<()> {
         let mut back = Vec::new();
-        for l in t.legacy.iter_mut().filter(|l| !l.signals.is_empty()) {
+        for l in t.estate.legacy.iter_mut().filter(|l| !l.signals.is_empty()) {
             let Some(thread) = self.thread_on(pid, l.slot)? else {
                 continue;
             };
@@ -187,7 +189,7 @@ impl Monitor {
             }));
         }
         // (The kernel had given them before those that wait.)
-        t.waiting.splice(0..0, back);
+        t.estate.waiting.splice(0..0, back);
         Ok(())
     }
 
@@ -207,7 +209,7 @@ impl Monitor {
         // (Of one that nobody could ask about more is known here.)
         let is_same = |w: &Waiting, o: &Waiting| signal_of(&w.info) == signal_of(&o.info);
         let is_unknown = |w: &&Waiting| w.info == bare(signal_of(&w.info));
-        let waiting = t.waiting.iter();
+        let waiting = t.estate.waiting.iter();
         let waiting = waiting.filter(|w| !is_unknown(w) || !unseen.iter().any(|o| is_same(w, o)));
         for w in waiting.chain(&unseen) {
             // It would stop before it leads.

@@ -27,27 +27,27 @@ impl Takeover {
 
     /// The successor is in its process group from now on.
     pub(crate) fn joins(&mut self) {
-        self.joined = true;
+        self.session.joined = true;
     }
 
     /// Is it?
     pub(super) fn is_in_group(&self) -> bool {
-        self.joined
+        self.session.joined
     }
 
     /// The process group that the program's process is in, if the successor is in none yet.
     pub(crate) fn group(&self) -> Option<Pid> {
-        (!self.joined).then_some(self.group)
+        (!self.session.joined).then_some(self.session.group)
     }
 
     /// The session that the lost leader was in.
     pub(crate) fn session(&self) -> Pid {
-        self.session
+        self.session.id
     }
 
     /// Was the successor asked, and is not in its process group yet?
     pub(super) fn is_late_for_group(&self) -> bool {
-        self.stage == Stage::Asked && !self.joined
+        self.stage == Stage::Asked && !self.session.joined
     }
 
     /// How many stages are over.

@@ -88,10 +88,15 @@ pub(super) fn undo(
     cuts: &HashMap<u32, u64>,
     segment: &Segment,
 ) -> Result<(), String> {
-    let memory = t.memories.first().ok_or("its memory is gone")?;
+    let memory = t.estate.memories.first().ok_or("its memory is gone")?;
     let mut given = Vec::new();
     let mut acts = Vec::new();
-    for l in t.legacy.iter_mut().filter(|l| cuts.contains_key(&l.slot)) {
+    for l in t
+        .estate
+        .legacy
+        .iter_mut()
+        .filter(|l| cuts.contains_key(&l.slot))
+    {
         // A call that was under way, behind where it went wrong. All have agreed on an output before.
         let Some(call) = l.call.take_if(|c| c.digest != CONFIRMED) else {
             continue;
@@ -119,7 +124,7 @@ pub(super) fn undo(
         carry_out(t.predecessor(Some(u64::from(slot))), &note, what)?;
     }
     for (slot, note) in given {
-        t.legacy.push(Legacy {
+        t.estate.legacy.push(Legacy {
             slot,
             whose: 0,
             call: Some(Call {

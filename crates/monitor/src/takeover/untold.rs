@@ -33,7 +33,7 @@ pub(crate) fn bare(signal: i32) -> Siginfo {
 /// How many signals the lost leader had sent itself (slot of the thread that they are for; none: the process), as it
 /// noted them before it sent them, and that it had not been given.
 fn sent(t: &Takeover, shown: Pid, slots: &[usize]) -> Vec<(Option<u32>, Counts)> {
-    let Some(memory) = t.memories.first() else {
+    let Some(memory) = t.estate.memory() else {
         return Vec::new();
     };
     let counts = |at: u64| {
@@ -66,6 +66,7 @@ fn unmade(
     let block = block_address(slot);
     let half = |at: u64| memory.word(at).map(|w| w as u32 as Pid).ok();
     let is_made = t
+        .estate
         .legacy
         .iter()
         .any(|l| l.slot == slot as u32 && l.call.is_some());
@@ -104,7 +105,7 @@ fn read(t: &Takeover, l: &Legacy) -> Option<Vec<i32>> {
     const SIZE: u64 = size_of::<libc::signalfd_siginfo>() as u64;
     let call = l.call?;
     let len = u64::try_from(call.result).ok().filter(|len| *len >= SIZE)?;
-    let memory = t.memories.get(l.whose)?;
+    let memory = t.estate.memory_of(l)?;
     let (_, [fd, at, ..]) = under_way(memory, l.slot, call).ok()?;
     let holder = t.predecessor(Some(l.slot.into()));
     if i64::from(call.nr) != libc::SYS_read || !are_read_from(holder, u64::from(fd as u32)) {
@@ -137,8 +138,8 @@ impl Monitor {
         let m = self.memory(pid)?;
         let apart = m.word(private_field!(sent_apart))?;
         let told = |w: &&Waiting| w.info != bare(w.info[0] as i32);
-        let mut known: Vec<Waiting> = t.waiting.iter().filter(told).copied().collect();
-        for l in &t.legacy {
+        let mut known: Vec<Waiting> = t.estate.waiting.iter().filter(told).copied().collect();
+        for l in &t.estate.legacy {
             let slot = Some(l.slot);
             known.extend(l.signals.iter().map(|info| Waiting { slot, info: *info }));
             known.extend(taken(t, l).map(|info| Waiting { slot: None, info }));
@@ -164,7 +165,7 @@ impl Monitor {
             !apart & bit(signal) != 0 && (caught & bit(signal) != 0 || ends(pid, signal))
         });
         // (Its successor has that call from it.)
-        for signal in t.legacy.iter().filter_map(|l| read(t, l)).flatten() {
+        for signal in t.estate.legacy.iter().filter_map(|l| read(t, l)).flatten() {
             self.came(id, signal);
         }
         let posted = self.posted(id).into_iter().filter(|w| {
