@@ -152,7 +152,7 @@ impl Monitor {
         }
         for replica in &out {
             self.replicas[*replica].given_up = false;
-            self.want(*replica);
+            self.recovery.want(*replica);
         }
         let names: Vec<String> = out.iter().map(|r| (r + 1).to_string()).collect();
         Ok(format!("made anew: replica {}", names.join(", ")))

@@ -74,7 +74,7 @@ impl Monitor {
     fn begin_descent(&mut self, why: &str, otherwise: Otherwise, is_foreseen: bool) {
         self.end_all_replays();
         let leaders: Vec<usize> = self.groups.values().map(|g| g.leader).collect();
-        let mut lacking: Vec<usize> = self.wanted.drain(..).map(|w| w.replica).collect();
+        let mut lacking: Vec<usize> = self.recovery.wanted.drain(..).map(|w| w.replica).collect();
         for replica in &lacking {
             // Some of its processes may have been made, which are in the order of before.
             self.drop_replica(*replica);
@@ -136,7 +136,7 @@ impl Monitor {
             self.say(&format!("in serial order after {took_ms:.1} ms"));
         }
         for replica in d.lacking {
-            self.want_copy(replica, d.is_foreseen);
+            self.recovery.want_copy(replica, d.is_foreseen);
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Monitor {
         self.running.serial = false;
         self.running.stays = true;
         self.let_go_on();
-        d.lacking.into_iter().for_each(|r| self.want(r));
+        d.lacking.into_iter().for_each(|r| self.recovery.want(r));
     }
 
     /// Let a group's leader go over to serial order, unless it has. The reason when that cannot be now.

@@ -23,10 +23,14 @@ pub(crate) use eager::Unsharing;
 pub use eager::can_populate;
 pub(crate) use replica::{Made, Seat};
 
+use crate::budget::Budget;
+use crate::cores::Cores;
 use crate::journal::Event;
+use crate::options::Replacements;
 use crate::state::{Group, GroupId, Monitor, Otherwise};
 use anyhow::Result;
 use geryon_tracee::Pid;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// A replica that is not replaced by then (its source was never in a state to be copied) is done without.
@@ -52,17 +56,36 @@ pub struct Wanted {
     pub is_foreseen: bool,
 }
 
-/// What came of one attempt for one group.
-pub(crate) enum Attempt {
-    /// The group has the replica again; a copy of this one.
-    Done(usize),
-    /// Not now, for this reason.
-    Later(String),
-    /// Never, for this reason.
-    Never(String),
+/// What makes replicas anew.
+#[derive(Debug)]
+pub struct Recovery {
+    /// Replicas that are to be made anew.
+    pub(crate) wanted: Vec<Wanted>,
+    /// Threads of such replicas that are about to end, and are let to when there is time.
+    pub(crate) dead: Vec<Dead>,
+    /// How many were made anew of late.
+    budget: Budget,
+    /// Where replicas have failed.
+    cores: Cores,
+    /// Copies whose memory is being made their own, by the thread that does it.
+    pub(crate) unsharing: HashMap<Pid, Unsharing>,
+    /// How long the source of the last copy stood still.
+    pub(crate) pause: Duration,
 }
 
-impl Monitor {
+impl Recovery {
+    /// Nobody is missing yet.
+    pub(crate) fn new(bound: Replacements, seats: usize) -> Recovery {
+        Recovery {
+            wanted: Vec::new(),
+            dead: Vec::new(),
+            budget: Budget::new(bound),
+            cores: Cores::new(seats),
+            unsharing: HashMap::new(),
+            pause: Duration::ZERO,
+        }
+    }
+
     /// Have the replica made anew as soon as its processes are gone.
     pub(crate) fn want(&mut self, replica: usize) {
         self.want_copy(replica, false);
@@ -79,6 +102,23 @@ impl Monitor {
         });
     }
 
+    /// Is it about to be made anew?
+    pub(crate) fn wants(&self, replica: usize) -> bool {
+        self.wanted.iter().any(|w| w.replica == replica)
+    }
+}
+
+/// What came of one attempt for one group.
+pub(crate) enum Attempt {
+    /// The group has the replica again; a copy of this one.
+    Done(usize),
+    /// Not now, for this reason.
+    Later(String),
+    /// Never, for this reason.
+    Never(String),
+}
+
+impl Monitor {
     /// Are there fewer replicas than were asked for? (When checkpoints were woken there are more.)
     pub(crate) fn lacks_replicas(&self) -> bool {
         self.alive_mask().count_ones() < self.options.replicas
@@ -91,7 +131,7 @@ impl Monitor {
             self.tell_given_up(replica, "the others run another program".into());
         } else if self.options.on_divergence.replaces() {
             if self.lacks_replicas() {
-                self.want(replica);
+                self.recovery.want(replica);
             }
         } else {
             self.tell_given_up(replica, "--on-divergence drop".into());
@@ -132,7 +172,7 @@ impl Monitor {
 
     /// Is somebody missing?
     pub(crate) fn recovers(&self) -> bool {
-        !self.wanted.is_empty()
+        !self.recovery.wanted.is_empty()
     }
 
     /// Try to replace those that are missing.
@@ -140,16 +180,16 @@ impl Monitor {
     /// # Errors
     /// Geryon's own failures.
     pub(crate) fn recover(&mut self) -> Result<()> {
-        let mut left = std::mem::take(&mut self.wanted).into_iter();
+        let mut left = std::mem::take(&mut self.recovery.wanted).into_iter();
         while let Some(mut w) = left.next() {
             if self.outcome.is_some() {
                 return Ok(());
             }
             if w.tried.is_some_and(|t| t.elapsed() < AGAIN) {
-                self.wanted.push(w);
+                self.recovery.wanted.push(w);
                 continue;
             }
-            if let Some(made) = self.budget.is_spent(Instant::now()) {
+            if let Some(made) = self.recovery.budget.is_spent(Instant::now()) {
                 self.exceeds(w.replica, made);
                 continue;
             }
@@ -165,9 +205,9 @@ impl Monitor {
                         && self.alive_mask().count_ones() == 1
                         && !self.running.stays;
                     w.why = why;
-                    self.wanted.push(w);
+                    self.recovery.wanted.push(w);
                     if waits && self.may_descend() {
-                        self.wanted.extend(left);
+                        self.recovery.wanted.extend(left);
                         self.descend(
                             "with clocks the leader cannot be copied where its threads wait",
                             Otherwise::Stays,
@@ -199,13 +239,13 @@ impl Monitor {
             return;
         }
         self.replicas[w.replica].replaced += 1;
-        self.budget.spend(Instant::now());
+        self.recovery.budget.spend(Instant::now());
         let root = self.membership(self.root).map(|(id, _)| &self.groups[&id]);
         let event = Event::Replaced {
             replica: w.replica,
             source,
             source_leads: root.is_some_and(|g| g.leader == source),
-            pause_us: self.pause.as_micros() as u64,
+            pause_us: self.recovery.pause.as_micros() as u64,
             total_us: w.since.elapsed().as_micros() as u64,
             pid: root.and_then(|g| g.members[w.replica].pid),
         };

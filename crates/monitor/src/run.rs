@@ -15,9 +15,7 @@ mod tsc;
 pub use newborn::Newborn;
 
 use crate::ask::Desk;
-use crate::budget::Budget;
 use crate::checkpoint::{self, Checkpoints};
-use crate::cores::Cores;
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::journal::Journal;
@@ -28,7 +26,7 @@ use crate::meeting::Convergences;
 use crate::options::{Options, Outcome, cores};
 use crate::plans::Plans;
 use crate::programs::Programs;
-use crate::recover::can_populate;
+use crate::recover::{Recovery, can_populate};
 use crate::signals::Signals;
 use crate::stand_in::StandIns;
 use crate::state::{End, Monitor, Otherwise, Process, Running, Thread};
@@ -112,13 +110,8 @@ pub fn run(mut options: Options) -> Result<Outcome> {
         jobs: Default::default(),
         deposed: HashSet::new(),
         desk: Desk::open(),
-        pause: Duration::ZERO,
-        wanted: Vec::new(),
-        dead: Vec::new(),
-        budget: Budget::new(options.max_replacements),
-        cores: Cores::new(seats),
+        recovery: Recovery::new(options.max_replacements, seats),
         shared: crate::objects::Shared::default(),
-        unsharing: HashMap::new(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
         convergences: Convergences::default(),
@@ -206,7 +199,7 @@ impl Monitor {
             } else if self.recovers() && !self.replays_again() {
                 unless_gone(self.recover())?;
             }
-            self.bury_held();
+            self.recovery.bury_held();
             unless_gone(self.converge())?;
             unless_gone(self.checkpoint())?;
             self.ascend_on();
@@ -273,7 +266,7 @@ impl Monitor {
                 Stopped(pid).let_end().ok();
                 return Ok(());
             }
-            _ if self.unsharing.contains_key(&pid) => {
+            _ if self.recovery.unsharing.contains_key(&pid) => {
                 self.unshare(stop);
                 return Ok(());
             }

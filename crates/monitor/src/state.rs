@@ -14,9 +14,8 @@ pub use process::{End, Process, Thread};
 pub use running::{Ascent, Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
 
 use crate::ask::Desk;
-use crate::budget::Budget;
 use crate::checkpoint::Checkpoints;
-use crate::cores::{CoreSet, Cores};
+use crate::cores::CoreSet;
 use crate::image::Image;
 use crate::inject::Injection;
 use crate::jobs::Jobs;
@@ -27,7 +26,7 @@ use crate::objects::Shared;
 use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::programs::Programs;
-use crate::recover::{Dead, Unsharing, Wanted};
+use crate::recover::Recovery;
 use crate::stand_in::StandIns;
 use crate::takeover::{Ended, Post};
 use crate::watch::Watch;
@@ -37,7 +36,7 @@ use geryon_symbols::Symbolizer;
 use geryon_tracee::{Passage, Pid, RemoteMemory};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Why a process that is traced cannot be reached.
 const UNREACHABLE: &str = "it has changed its user or its groups, and Geryon may not reach it any more: that needs \
@@ -101,18 +100,8 @@ pub struct Monitor {
     pub desk: Desk,
     /// Checkpoints, if they were asked for.
     pub checkpoints: Option<Checkpoints>,
-    /// How long the source of the last copy stood still.
-    pub pause: Duration,
-    /// Replicas that are to be made anew.
-    pub wanted: Vec<Wanted>,
-    /// Threads of such replicas that are about to end, and are let to when there is time.
-    pub dead: Vec<Dead>,
-    /// How many were made anew of late.
-    pub budget: Budget,
-    /// Where replicas have failed.
-    pub cores: Cores,
-    /// Copies whose memory is being made their own, by the thread that does it.
-    pub unsharing: HashMap<Pid, Unsharing>,
+    /// What makes replicas anew.
+    pub recovery: Recovery,
     /// Files that the program maps to be shared and writable.
     pub shared: Shared,
     /// Time stamp counter ticks in 2^20 ns.

@@ -408,7 +408,7 @@ impl Monitor {
 
     /// It is over, or the group is: let go of what is left, and have the replica made anew.
     pub(crate) fn end_takeover(&mut self, t: &Takeover) {
-        if self.is_dropped(t.former) && !self.wanted.iter().any(|w| w.replica == t.former) {
+        if self.is_dropped(t.former) && !self.recovery.wants(t.former) {
             self.lose(t.former);
         }
         for tid in t.remains() {

@@ -68,7 +68,7 @@ impl Monitor {
         let Ok(sleeper) = self.copy_of(id, seat, follower)? else {
             return Ok(false);
         };
-        let pause = self.pause;
+        let pause = self.recovery.pause;
         let ends = self.groups.get(&id).map(|g| g.segment.ends());
         let Some(c) = &mut self.checkpoints else {
             return Ok(false);
@@ -154,7 +154,7 @@ impl Monitor {
         let Ok(sleeper) = self.copy_of(id, seat, leader)? else {
             return Ok(false);
         };
-        let pause = self.pause;
+        let pause = self.recovery.pause;
         let group = self.groups.get(&id);
         // (It may have gone on a little since.)
         let ends = group.map_or_else(Vec::new, |g| g.segment.ends());

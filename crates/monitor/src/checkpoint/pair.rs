@@ -92,7 +92,7 @@ impl Monitor {
 
     /// One more, of a pair of which so many had been made when it was begun.
     fn add_sleeper(&mut self, id: GroupId, sleeper: Made, before: usize, compared: u64) {
-        let pause = self.pause;
+        let pause = self.recovery.pause;
         let group = self.groups.get(&id);
         let ends = group.map_or_else(Vec::new, |g| g.segment.ends());
         let Some(c) = &mut self.checkpoints else {

@@ -71,7 +71,7 @@ impl Monitor {
     pub(crate) fn ascend_on(&mut self) {
         let is_over = |since: &mut Instant| since.elapsed() > REST;
         let has_copies = self.has_first_copies();
-        let has_followers = !self.wanted.iter().any(|w| w.is_foreseen);
+        let has_followers = !self.recovery.wanted.iter().any(|w| w.is_foreseen);
         let running = &mut self.running;
         let rested = running.rests.take_if(|s| has_copies || is_over(s));
         let is_down = running.descent.is_none();

@@ -4,6 +4,7 @@
 //! neighbours on its core wait, and these may be the ones that stand still for the copy: 4 ms for 1 GiB
 //! in large pages, where the fork itself takes 0.8 ms.
 
+use super::Recovery;
 use crate::state::Monitor;
 use crate::takeover::Takeover;
 use geryon_tracee::{Pid, Stopped};
@@ -21,22 +22,7 @@ pub struct Dead {
     since: Instant,
 }
 
-impl Monitor {
-    /// Let a thread of the replica end, which has reported that it is about to: now, or when the replica
-    /// has been made anew.
-    pub(crate) fn bury(&mut self, tid: Pid, replica: usize) {
-        if self.wanted.iter().any(|w| w.replica == replica) {
-            self.dead.push(Dead {
-                tid,
-                replica,
-                since: Instant::now(),
-            });
-        } else {
-            // One that is gone needs nothing.
-            let _ = Stopped(tid).let_end();
-        }
-    }
-
+impl Recovery {
     /// Let those end that have been held for long enough.
     pub(crate) fn bury_held(&mut self) {
         let wanted = &self.wanted;
@@ -48,10 +34,27 @@ impl Monitor {
             waits
         });
     }
+}
+
+impl Monitor {
+    /// Let a thread of the replica end, which has reported that it is about to: now, or when the replica
+    /// has been made anew.
+    pub(crate) fn bury(&mut self, tid: Pid, replica: usize) {
+        if self.recovery.wants(replica) {
+            self.recovery.dead.push(Dead {
+                tid,
+                replica,
+                since: Instant::now(),
+            });
+        } else {
+            // One that is gone needs nothing.
+            let _ = Stopped(tid).let_end();
+        }
+    }
 
     /// The run is over: let all end that are left, of former leaders, too.
     pub(crate) fn bury_all(&mut self) {
-        for d in std::mem::take(&mut self.dead) {
+        for d in std::mem::take(&mut self.recovery.dead) {
             let _ = Stopped(d.tid).let_end();
         }
         let groups = self.groups.values().chain(self.retired.values());

@@ -76,7 +76,7 @@ impl Monitor {
                     done: 0,
                     left: 0,
                 };
-                self.unsharing.insert(helper, work);
+                self.recovery.unsharing.insert(helper, work);
                 self.next_pages(helper);
             }
             Err(e) => self.say(&format!(
@@ -98,7 +98,7 @@ impl Monitor {
     /// The helper has stopped: the next step.
     pub(crate) fn unshare(&mut self, stop: Stop) {
         let helper = stop.pid();
-        let Some(u) = self.unsharing.get_mut(&helper) else {
+        let Some(u) = self.recovery.unsharing.get_mut(&helper) else {
             return;
         };
         let thread = Stopped(helper);
@@ -124,13 +124,13 @@ impl Monitor {
         };
         if goes_on.is_err() {
             // It is gone, with the replica.
-            self.unsharing.remove(&helper);
+            self.recovery.unsharing.remove(&helper);
         }
     }
 
     /// Have the helper make its next call, or end.
     fn next_pages(&mut self, helper: Pid) {
-        let Some(u) = self.unsharing.get_mut(&helper) else {
+        let Some(u) = self.recovery.unsharing.get_mut(&helper) else {
             return;
         };
         let gate = self.image.symbol("geryon_blocking_syscall");
@@ -157,7 +157,12 @@ impl Monitor {
         if called.is_ok() && next.is_some() {
             return;
         }
-        let Some(u) = self.unsharing.remove(&helper).filter(|_| called.is_ok()) else {
+        let Some(u) = self
+            .recovery
+            .unsharing
+            .remove(&helper)
+            .filter(|_| called.is_ok())
+        else {
             return;
         };
         if u.left != 0 {

@@ -36,7 +36,7 @@ impl Monitor {
         let Ok(allowed) = affinity(0) else {
             return;
         };
-        match self.cores.failed(replica, cores.clone(), &allowed) {
+        match self.recovery.cores.failed(replica, cores.clone(), &allowed) {
             Lesson::None => {}
             Lesson::Avoid(from) => self.replicas[replica].flees = from,
             Lesson::NoOther(cores) => {
@@ -52,7 +52,7 @@ impl Monitor {
 
     /// Before the copy of a source has other threads: where may it run?
     pub(crate) fn confine(&mut self, replica: usize, source: usize, copy: Pid) {
-        let avoided = self.cores.avoided(replica);
+        let avoided = self.recovery.cores.avoided(replica);
         let Ok(allowed) = affinity(0) else {
             return;
         };
@@ -86,7 +86,7 @@ impl Monitor {
 
     /// The replica is to lead, and what it may do is seen by the program: no core is kept from it.
     pub(crate) fn unconfine(&mut self, replica: usize) {
-        if self.cores.avoided(replica).is_empty() && !self.replicas[replica].confined {
+        if self.recovery.cores.avoided(replica).is_empty() && !self.replicas[replica].confined {
             return;
         }
         self.replicas[replica].confined = false;

@@ -58,9 +58,9 @@ impl Monitor {
         attempt: impl FnOnce(&mut Monitor) -> Result<Attempt>,
     ) -> Result<Attempt> {
         let since = Instant::now();
-        self.pause = Duration::ZERO;
+        self.recovery.pause = Duration::ZERO;
         let attempt = attempt(self);
-        let stood = match self.pause {
+        let stood = match self.recovery.pause {
             // Nothing was copied: it was let go at the end.
             Duration::ZERO => since.elapsed(),
             pause => pause,
@@ -165,7 +165,7 @@ impl Monitor {
             Ok(forked) => forked,
             Err(attempt) => return Ok(Err(attempt)),
         };
-        self.pause = since.elapsed();
+        self.recovery.pause = since.elapsed();
         let made = self.settle_copy(&forked).and_then(|memory| {
             match self.has_shared(forked.pid, pid)? || seat.sleeps && !self.shared.is_empty() {
                 true => Ok(None),

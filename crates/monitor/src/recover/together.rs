@@ -248,7 +248,7 @@ impl Monitor {
             Err(e) => Err(e),
         };
         halted.iter().for_each(|threads| self.release(threads));
-        self.pause = since.elapsed();
+        self.recovery.pause = since.elapsed();
         let made = match forked? {
             Some(attempt) => Err(attempt),
             None => self

@@ -12,7 +12,7 @@ impl Monitor {
     /// A thread has ended, and with the first thread its process.
     pub(super) fn on_end(&mut self, tid: Pid, end: End) {
         self.early.remove(&tid);
-        self.unsharing.remove(&tid);
+        self.recovery.unsharing.remove(&tid);
         let Some(thread) = self.threads.remove(&tid) else {
             self.stand_in_ended(tid);
             return;

@@ -170,7 +170,7 @@ impl Monitor {
         }
         for r in stillborn {
             self.replicas[r].dropped = true;
-            self.want(r);
+            self.recovery.want(r);
         }
         self.apply_sabotage(&group)?;
         self.open(id, group)

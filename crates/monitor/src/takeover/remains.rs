@@ -55,7 +55,7 @@ impl Monitor {
         }
         let remains = g.remains.clone();
         let process = |tid: &Pid| self.threads.get(tid).map(|t| t.pid);
-        self.dead.retain(|d| {
+        self.recovery.dead.retain(|d| {
             let is_waited_for = process(&d.tid).is_some_and(|p| remains.contains(&p));
             if is_waited_for {
                 let _ = Stopped(d.tid).let_end();
