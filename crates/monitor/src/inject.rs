@@ -203,7 +203,7 @@ impl Monitor {
             return Ok(Hit::Done);
         }
         // Between two programs there is no group.
-        let Some((id, _)) = self.membership(self.root) else {
+        let Some((id, _)) = self.membership(self.family.root) else {
             return Ok(Hit::Later("the program has no replicas at the moment"));
         };
         let member = self.groups.get(&id).and_then(|g| g.members[replica].pid);
@@ -234,7 +234,7 @@ impl Monitor {
 
     /// The first process is about to end: so many words are in its log.
     pub(crate) fn count_events(&mut self, tid: Pid) {
-        if tid == self.root
+        if tid == self.family.root
             && let Some((id, replica)) = self.membership(tid)
         {
             self.journal.count_events(self.words_of(id, replica));

@@ -240,7 +240,9 @@ impl Monitor {
         }
         self.replicas[w.replica].replaced += 1;
         self.recovery.budget.spend(Instant::now());
-        let root = self.membership(self.root).map(|(id, _)| &self.groups[&id]);
+        let root = self
+            .membership(self.family.root)
+            .map(|(id, _)| &self.groups[&id]);
         let event = Event::Replaced {
             replica: w.replica,
             source,

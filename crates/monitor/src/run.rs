@@ -28,8 +28,7 @@ use crate::plans::Plans;
 use crate::programs::Programs;
 use crate::recover::{Recovery, can_populate};
 use crate::signals::Signals;
-use crate::stand_in::StandIns;
-use crate::state::{End, Monitor, Otherwise, Process, Running, Thread};
+use crate::state::{End, Family, Monitor, Otherwise, Process, Running, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_abi::point::FaultPoint;
@@ -93,37 +92,25 @@ pub fn run(mut options: Options) -> Result<Outcome> {
         plans: Plans::new(is_serial && !ascends, tells, Rc::new(asked)),
         programs,
         groups: HashMap::new(),
-        retired: HashMap::new(),
         processes: HashMap::from([(pid, Process::new(0))]),
         threads: HashMap::from([(pid, Thread::of(pid))]),
-        early: HashSet::new(),
-        next_group: 0,
-        has_forked: false,
-        root: pid,
+        family: Family::new(pid),
         exec_pipe: Some(pipe),
         journal,
         injection,
-        taken_over: false,
-        ended: Vec::new(),
-        gone: Default::default(),
-        post: Default::default(),
-        jobs: Default::default(),
-        deposed: HashSet::new(),
         desk: Desk::open(),
         recovery: Recovery::new(options.max_replacements, seats),
         shared: crate::objects::Shared::default(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
         convergences: Convergences::default(),
-        stand_ins: StandIns::default(),
         symbolizer: Symbolizer::new(),
         messages: HashSet::new(),
         outcome: None,
-        outlived: None,
         options,
     };
     let result = m.serve(&signals);
-    m.stand_ins.end();
+    m.family.stand_ins.end();
     if result.is_err() || m.outcome == Some(Outcome::Diverged) {
         m.kill_all();
     }
@@ -181,9 +168,9 @@ impl Monitor {
             if self.outcome == Some(Outcome::Diverged) {
                 return Ok(());
             }
-            if self.threads.is_empty() && self.early.is_empty() {
+            if self.threads.is_empty() && self.family.early.is_empty() {
                 // Nobody else is waited for.
-                self.stand_ins.end();
+                self.family.stand_ins.end();
             }
             self.make_fault();
             self.tell_points();
@@ -271,7 +258,7 @@ impl Monitor {
                 return Ok(());
             }
             _ if !self.threads.contains_key(&pid) => {
-                self.early.insert(pid);
+                self.family.early.insert(pid);
                 return Ok(());
             }
             Stop::Event(_, Event::Vfork) => self.on_birth(pid, true),
@@ -294,7 +281,7 @@ impl Monitor {
 
     /// Kill every process that belongs to the run.
     fn kill_all(&mut self) {
-        for pid in self.processes.keys().chain(&self.early) {
+        for pid in self.processes.keys().chain(&self.family.early) {
             kill(*pid, libc::SIGKILL);
         }
         self.bury_all();

@@ -2,12 +2,14 @@
 
 mod births;
 mod crowd;
+mod family;
 mod group;
 mod job;
 mod process;
 mod running;
 
 pub use crowd::{Crowd, Seen, Why};
+pub use family::Family;
 pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported, made_as_clone};
 pub use job::Asker;
 pub use process::{End, Process, Thread};
@@ -18,7 +20,6 @@ use crate::checkpoint::Checkpoints;
 use crate::cores::CoreSet;
 use crate::image::Image;
 use crate::inject::Injection;
-use crate::jobs::Jobs;
 use crate::journal::Journal;
 use crate::kin::KinTurn;
 use crate::meeting::Convergences;
@@ -27,16 +28,13 @@ use crate::options::{Options, Outcome};
 use crate::plans::Plans;
 use crate::programs::Programs;
 use crate::recover::Recovery;
-use crate::stand_in::StandIns;
-use crate::takeover::{Ended, Post};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_abi::layout::Layout;
 use geryon_symbols::Symbolizer;
 use geryon_tracee::{Passage, Pid, RemoteMemory};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::time::Instant;
 
 /// Why a process that is traced cannot be reached.
 const UNREACHABLE: &str = "it has changed its user or its groups, and Geryon may not reach it any more: that needs \
@@ -64,38 +62,18 @@ pub struct Monitor {
     pub replicas: Vec<Replica>,
     /// The groups with a living member, or one that is yet to be born.
     pub groups: HashMap<GroupId, Group>,
-    /// Groups that nobody is in any more, and that forked children still look for.
-    pub retired: HashMap<GroupId, Group>,
     /// Every process that is traced and whose parent has been heard of.
     pub processes: HashMap<Pid, Process>,
     /// Their threads.
     pub threads: HashMap<Pid, Thread>,
-    /// Threads and processes that stopped before their creator's event: they wait for it.
-    pub early: HashSet<Pid>,
-    /// The next group's name; none is used twice.
-    pub next_group: GroupId,
-    /// The program has had more than one process.
-    pub has_forked: bool,
-    /// The process that was launched, whose end is the run's.
-    pub root: Pid,
     /// Tells why the program could not be executed; None after the first exec.
     pub exec_pipe: Option<File>,
+    /// The processes of the program, born and gone.
+    pub family: Family,
     /// What is told of the run.
     pub journal: Journal,
     /// The fault that is to be made.
     pub injection: Option<Injection>,
-    /// A process of the run goes on in another replica than it began in.
-    pub taken_over: bool,
-    /// Processes of the program that have ended and that their parents may still wait for.
-    pub ended: Vec<Ended>,
-    /// Processes that have led and are gone, by their own ids, and what the program calls them, where that is another id.
-    pub(crate) gone: VecDeque<(Pid, Pid)>,
-    /// Signals that its processes have sent one another.
-    pub(crate) post: Post,
-    /// Its process groups.
-    pub(crate) jobs: Jobs,
-    /// Processes that were killed because their replica had lost a leader.
-    pub deposed: HashSet<Pid>,
     /// Where the run can be asked for something.
     pub desk: Desk,
     /// Checkpoints, if they were asked for.
@@ -110,17 +88,12 @@ pub struct Monitor {
     pub watch: Watch,
     /// Threads that compute and are to be interrupted.
     pub convergences: Convergences,
-    /// Who has the ids of leaders that are gone.
-    pub stand_ins: StandIns,
     /// Symbols of what was named in messages.
     pub symbolizer: Symbolizer,
     /// Messages said so far: each is said once.
     pub messages: HashSet<String>,
     /// How the run ends, once that is known.
     pub outcome: Option<Outcome>,
-    /// When the program's first process was found to have ended, and others to live on; and whether the user
-    /// knows.
-    pub outlived: Option<(Instant, bool)>,
 }
 
 /// What holds for a replica in all its groups.

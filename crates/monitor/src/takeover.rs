@@ -183,7 +183,7 @@ impl Monitor {
                 // The program's process has ended; it was killed on its way out.
                 g.leader_gone = Some(Instant::now());
                 let group = g.group_to_join().unwrap_or_else(|| group_of(former));
-                over.push((*id, end, group, former == self.root));
+                over.push((*id, end, group, former == self.family.root));
                 continue;
             }
             let before = g.takeover.take();
@@ -197,10 +197,10 @@ impl Monitor {
                 next.succeed(before);
             }
             g.takeover = Some(next);
-            if former == self.root
+            if former == self.family.root
                 && let Some(p) = g.members[successor].pid
             {
-                self.root = p;
+                self.family.root = p;
             }
         }
         for id in unled {
@@ -219,8 +219,8 @@ impl Monitor {
         for (name, end) in over_too {
             self.child_ended(name, end);
         }
-        self.taken_over = true;
-        self.deposed.extend(&pids);
+        self.family.taken_over = true;
+        self.family.deposed.extend(&pids);
         for p in pids {
             self.disown(p);
             kill(p, libc::SIGKILL);

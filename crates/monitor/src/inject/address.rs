@@ -31,7 +31,7 @@ impl Monitor {
             return;
         };
         let replica = i.fault.replica as usize;
-        let root = self.membership(self.root);
+        let root = self.membership(self.family.root);
         let member = root.and_then(|(g, _)| self.groups.get(&g)?.members[replica].pid);
         let of = self.threads.get(&tid).map(|t| t.pid);
         if member.is_none() || of != member {

@@ -57,7 +57,7 @@ impl Monitor {
         for d in std::mem::take(&mut self.recovery.dead) {
             let _ = Stopped(d.tid).let_end();
         }
-        let groups = self.groups.values().chain(self.retired.values());
+        let groups = self.groups.values().chain(self.family.retired.values());
         for tid in groups
             .filter_map(|g| g.takeover.as_ref())
             .flat_map(Takeover::remains)

@@ -317,7 +317,7 @@ impl Monitor {
             let mut children = g.children.iter();
             children.find_map(|(fork, child)| (*child == id).then_some(*fork))
         };
-        let groups = || self.groups.iter().chain(&self.retired);
+        let groups = || self.groups.iter().chain(&self.family.retired);
         let parent = groups().find_map(|(of, g)| Some((*of, g, is_parents(g)?)));
         let Some((of, parent, fork)) = parent else {
             return false;

@@ -23,7 +23,7 @@ impl Monitor {
         let mut stays = false;
         let mut common = false;
         if is_process {
-            self.has_forked = true;
+            self.family.has_forked = true;
             self.stays_serial();
             self.sleepers_lack_a_process();
             let parent = self.membership(creator_pid);
@@ -56,7 +56,7 @@ impl Monitor {
             }
             self.threads.insert(new, Thread::of(creator_pid));
         }
-        if self.early.remove(&new) {
+        if self.family.early.remove(&new) {
             self.arm(new);
             Stopped(new).resume(0).ok();
         }
@@ -118,8 +118,8 @@ impl Monitor {
             // Its descriptors may be the leader's: it must not close them.
             bail!("it takes itself for its child");
         };
-        let next = self.next_group;
-        let Some(pg) = parent_group(&mut self.groups, &mut self.retired, parent) else {
+        let next = self.family.next_group;
+        let Some(pg) = parent_group(&mut self.groups, &mut self.family.retired, parent) else {
             return Ok(Some(-1));
         };
         if pg.stillborn.contains(&sequence) {
@@ -139,9 +139,15 @@ impl Monitor {
         let id = *pg.children.entry(sequence).or_insert(next);
         if id == next {
             // The first replica's child to come here.
-            self.next_group += 1;
+            self.family.next_group += 1;
             let words = self.ring_words();
-            let segment = Segment::new(words, n as u32, alive, leader as u32, self.taken_over)?;
+            let segment = Segment::new(
+                words,
+                n as u32,
+                alive,
+                leader as u32,
+                self.family.taken_over,
+            )?;
             let new = Group::new(segment, n, leader, areas);
             new.segment.header().group.store(id, Ordering::SeqCst);
             new.segment
@@ -251,7 +257,7 @@ impl Monitor {
         let Some((of, _)) = self.processes.get(&pid).and_then(|p| p.parent) else {
             return;
         };
-        let Some(pg) = parent_group(&mut self.groups, &mut self.retired, of) else {
+        let Some(pg) = parent_group(&mut self.groups, &mut self.family.retired, of) else {
             return;
         };
         let fork = pg.children.iter().find(|(_, child)| **child == id);
@@ -318,7 +324,8 @@ impl Monitor {
         }
         // The lost leader stands where it was about to fork, with the descriptors of that moment.
         let parent = self.processes.get(&pid).and_then(|p| p.parent);
-        let pg = parent.and_then(|(g, _)| parent_group(&mut self.groups, &mut self.retired, g));
+        let pg =
+            parent.and_then(|(g, _)| parent_group(&mut self.groups, &mut self.family.retired, g));
         let former = pg.and_then(|g| g.takeover.as_ref().map(|t| t.predecessor(None)));
         if former.is_none() {
             self.give_up(

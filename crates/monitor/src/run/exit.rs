@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 impl Monitor {
     /// A thread has ended, and with the first thread its process.
     pub(super) fn on_end(&mut self, tid: Pid, end: End) {
-        self.early.remove(&tid);
+        self.family.early.remove(&tid);
         self.recovery.unsharing.remove(&tid);
         let Some(thread) = self.threads.remove(&tid) else {
             self.stand_in_ended(tid);
@@ -26,7 +26,7 @@ impl Monitor {
         let Some(mut p) = self.processes.remove(&tid) else {
             return;
         };
-        self.stand_ins.lost(tid);
+        self.family.stand_ins.lost(tid);
         self.awaits_its_parent(tid, &p);
         if p.creator.is_some() {
             self.on_stillbirth(&mut p, end);
@@ -34,13 +34,13 @@ impl Monitor {
         self.threads.retain(|_, t| t.pid != tid);
         self.sleeper_ended(tid);
         self.end_foundlings();
-        if !self.retired.is_empty() {
+        if !self.family.retired.is_empty() {
             self.forget_retired();
         }
         match p.group {
             Some(g) if p.guest.is_some() => self.on_guest_end(g, &p, tid, end),
             Some(g) => self.on_member_end(g, p.replica, tid, end),
-            None if tid == self.root && self.exec_pipe.is_some() => self.on_failed_exec(),
+            None if tid == self.family.root && self.exec_pipe.is_some() => self.on_failed_exec(),
             None => self.on_root_end(tid, end),
         }
         if let Some((id, _)) = p.parent.and_then(|(id, _)| self.parent_of(id)) {
@@ -86,7 +86,7 @@ impl Monitor {
     /// creator is gone already, so it is looked again and again.)
     pub(crate) fn end_foundlings(&self) {
         let own = std::process::id().to_string();
-        for pid in &self.early {
+        for pid in &self.family.early {
             let status = geryon_tracee::text(format!("/proc/{pid}/status")).unwrap_or_default();
             let field = |name| status.lines().find_map(|l| l.strip_prefix(name));
             // A thread of a process that lives, whose own parent has ended, is none.
@@ -112,7 +112,7 @@ impl Monitor {
 
     /// The run ends as the launched process did, unless there was a verdict before.
     fn on_root_end(&mut self, pid: Pid, end: End) {
-        if pid == self.root {
+        if pid == self.family.root {
             self.outcome.get_or_insert(end.into());
         }
     }
@@ -122,8 +122,8 @@ impl Monitor {
     /// it is a signal that ends, whatever is there and belongs to no leader goes by force: it would end never.
     pub(super) fn signal_program(&self, signal: i32) {
         const ENDS: [i32; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
-        if self.processes.contains_key(&self.root) {
-            return kill(self.root, signal);
+        if self.processes.contains_key(&self.family.root) {
+            return kill(self.family.root, signal);
         }
         for pid in self.groups.values().filter_map(Group::leader_pid) {
             kill(pid, signal);
@@ -147,7 +147,7 @@ impl Monitor {
         let Some(Outcome::Exited(_) | Outcome::Killed(_)) = self.outcome else {
             return;
         };
-        let (since, told) = *self.outlived.get_or_insert((Instant::now(), false));
+        let (since, told) = *self.family.outlived.get_or_insert((Instant::now(), false));
         if told || since.elapsed() < AFTER {
             return;
         }
@@ -161,7 +161,7 @@ impl Monitor {
             .collect();
         left.sort();
         if !left.is_empty() {
-            self.outlived = Some((since, true));
+            self.family.outlived = Some((since, true));
             eprintln!(
                 "geryon: the program has ended; the run ends with what it has left running: {}",
                 left.join(", ")
@@ -198,7 +198,7 @@ impl Monitor {
                 }
             }
             let name = g.name;
-            self.note_gone(pid, name.shown);
+            self.family.note_gone(pid, name.shown);
             self.leave_out_at_end(pid);
             self.on_root_end(pid, end);
             self.child_ended_in(name, end, in_group);
@@ -220,7 +220,7 @@ impl Monitor {
     /// their own group yet find it by this one.
     pub(super) fn retire(&mut self, id: GroupId) {
         if let Some(group) = self.groups.remove(&id) {
-            self.retired.insert(id, group);
+            self.family.retired.insert(id, group);
             self.forget_retired();
         }
     }
@@ -228,13 +228,14 @@ impl Monitor {
     /// Forget the groups whose children have all come, or ended.
     pub(super) fn forget_retired(&mut self) {
         let over: Vec<GroupId> = self
+            .family
             .retired
             .iter()
             .filter(|(id, g)| !self.has_newborn(**id) && !self.has_heir(g))
             .map(|(id, _)| *id)
             .collect();
         for id in over {
-            let Some(mut group) = self.retired.remove(&id) else {
+            let Some(mut group) = self.family.retired.remove(&id) else {
                 continue;
             };
             if let Some(t) = group.takeover.take() {

@@ -34,9 +34,9 @@ impl Monitor {
             self.stays_serial();
         }
         let words = self.ring_words();
-        let segment = Segment::new(words, n, alive, leader as u32, self.taken_over)?;
-        let id = self.next_group;
-        self.next_group += 1;
+        let segment = Segment::new(words, n, alive, leader as u32, self.family.taken_over)?;
+        let id = self.family.next_group;
+        self.family.next_group += 1;
         segment.header().group.store(id, Ordering::SeqCst);
         segment
             .header()
@@ -214,7 +214,7 @@ impl Monitor {
             tsc_mult: self.tsc_mult,
             shown: shown as u32,
             reaches_all: self.reaches_all,
-            related: self.has_forked,
+            related: self.family.has_forked,
             layout: Layout::default(),
         }
     }

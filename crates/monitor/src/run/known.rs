@@ -6,7 +6,7 @@ use geryon_tracee::Pid;
 impl Monitor {
     /// Let ids whose process is gone have somebody who stands in, and tell those who do whom to send on to.
     pub(super) fn keep_stand_ins(&mut self) {
-        if !self.taken_over {
+        if !self.family.taken_over {
             return;
         }
         let groups = self.groups.values();
@@ -17,7 +17,7 @@ impl Monitor {
             .map(|g| (g.name.shown, leader(g).unwrap_or(0)))
             .filter(|(shown, leader)| *shown > 0 && shown != leader)
             .collect();
-        self.stand_ins.keep(&wanted);
+        self.family.stand_ins.keep(&wanted);
     }
 
     /// Nobody in the program is its parent: who sends it signals is outside, or has its id from a file.
@@ -32,7 +32,7 @@ impl Monitor {
         let mut groups = self.groups.values();
         let leader = groups.find(|g| g.name.shown == pid);
         let leader = leader.and_then(Group::leader_pid);
-        if self.stand_ins.has_ended(pid)
+        if self.family.stand_ins.has_ended(pid)
             && let Some(leader) = leader
         {
             geryon_tracee::kill(leader, libc::SIGKILL);

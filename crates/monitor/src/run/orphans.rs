@@ -57,7 +57,7 @@ impl Monitor {
             let called = |(_, g): &(&GroupId, &Group)| g.name.shown == at && at != 0;
             let lives = |(_, g): &(&GroupId, &Group)| g.leader_gone.is_none();
             let named = self.groups.iter().filter(called).find(lives);
-            let (id, g) = named.or_else(|| self.retired.iter().find(called))?;
+            let (id, g) = named.or_else(|| self.family.retired.iter().find(called))?;
             let (id, next) = (*id, g.name.parent);
             if g.reaps_orphans {
                 return Some(id);
@@ -75,7 +75,7 @@ impl Monitor {
             return Some((forked_in, false));
         }
         let gone = self.groups.get(&forked_in);
-        let gone = gone.or_else(|| self.retired.get(&forked_in))?.name;
+        let gone = gone.or_else(|| self.family.retired.get(&forked_in))?.name;
         let mut all = self.groups.iter();
         let next = all.find(|(_, g)| g.name.shown == gone.shown && lives(g));
         let next = next.map(|(id, _)| *id);

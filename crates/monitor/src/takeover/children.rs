@@ -81,8 +81,8 @@ impl Monitor {
     pub(crate) fn child_ended_in(&mut self, name: Name, end: End, group: Pid) {
         self.tell_orphans(name.shown);
         self.leave_orphans(name);
-        if self.ended.len() > MANY && !self.taken_over {
-            self.ended.retain(|e| is_there(e.name.shown));
+        if self.family.ended.len() > MANY && !self.family.taken_over {
+            self.family.ended.retain(|e| is_there(e.name.shown));
         }
         let is_parent = |(_, g): &(&GroupId, &Group)| g.name.shown == name.parent;
         let parent = self.groups.iter().find(is_parent);
@@ -96,7 +96,7 @@ impl Monitor {
             self.fewer_children(id);
             return;
         }
-        self.ended.push(Ended {
+        self.family.ended.push(Ended {
             name,
             end,
             group,
@@ -115,7 +115,7 @@ impl Monitor {
     /// A process of the program has ended: who has its children now?
     fn leave_orphans(&mut self, of: Name) {
         let has_left = |name: &Name| name.parent == of.shown;
-        let ended = self.ended.iter().any(|e| has_left(&e.name));
+        let ended = self.family.ended.iter().any(|e| has_left(&e.name));
         if !ended && !self.groups.values().any(|g| has_left(&g.name)) {
             return;
         }
@@ -137,10 +137,11 @@ impl Monitor {
             g.segment.header().taken_over.store(1, Ordering::SeqCst);
         }
         let discards = asked.is_some_and(|pid| self.discards(pid));
-        self.ended
+        self.family
+            .ended
             .retain(|e| !has_left(&e.name) || !discards && !e.is_reaped());
         let mut is_news = false;
-        for e in self.ended.iter_mut().filter(|e| has_left(&e.name)) {
+        for e in self.family.ended.iter_mut().filter(|e| has_left(&e.name)) {
             left(&mut e.name);
             e.told = false;
             is_news = true;
@@ -169,7 +170,7 @@ impl Monitor {
     /// whether it was waited for: `orphan_reaped`.)
     fn ask_kernel(&mut self, own: Pid) {
         let of_it = |e: &&mut Ended| e.name.parent == own && !e.name.is_orphan && !e.is_reaped();
-        for e in self.ended.iter_mut().filter(of_it) {
+        for e in self.family.ended.iter_mut().filter(of_it) {
             if !is_there(e.name.shown) {
                 e.reaped = Reaped::ByKernel;
             }
@@ -178,7 +179,7 @@ impl Monitor {
 
     /// Has no wait of the program's found this process yet, which has ended, and whose own is a zombie?
     pub(super) fn is_awaited(&self, (shown, parent): Led) -> bool {
-        let mut ended = self.ended.iter();
+        let mut ended = self.family.ended.iter();
         match ended.find(|e| e.name.shown == shown) {
             Some(e) => !e.is_reaped(),
             // The kernel answers its parent's waits, or it is forgotten, as it has been found.
@@ -211,10 +212,11 @@ impl Monitor {
         if !adopted {
             self.ask_kernel(own);
         }
-        self.ended
+        self.family
+            .ended
             .retain(|e| e.name.parent != own || !e.is_reaped());
         let living = self.groups.values_mut().map(|g| &mut g.name);
-        let ended = self.ended.iter_mut().map(|e| &mut e.name);
+        let ended = self.family.ended.iter_mut().map(|e| &mut e.name);
         for name in living.chain(ended).filter(|n| n.parent == own) {
             name.is_orphan = true;
         }
@@ -231,7 +233,7 @@ impl Monitor {
             .and_then(|(id, _)| self.groups.get(&id));
         let own = own.map(|g| g.name.shown);
         let is = |e: &Ended| e.name.shown == child && Some(e.name.parent) == own;
-        self.ended.retain(|e| !is(e));
+        self.family.ended.retain(|e| !is(e));
     }
 
     /// Does the process not want to hear of its children's ends?
@@ -265,7 +267,7 @@ impl Monitor {
             let mut all = self.groups.values();
             all.any(|g| g.leader == replica && g.name.shown == own)
         };
-        for e in self.ended.iter_mut().filter(|e| e.name.is_orphan) {
+        for e in self.family.ended.iter_mut().filter(|e| e.name.is_orphan) {
             if led(e.name.parent) {
                 e.reaped = Reaped::No;
             }
@@ -286,7 +288,7 @@ impl Monitor {
         let may_be_told = takeover.is_none_or(|t| t.may_have_reaped(child));
         let parent = own.name.shown;
         let is_it = |name: &Name| (name.parent, name.shown) == (parent, child);
-        for e in self.ended.iter_mut().filter(|e| is_it(&e.name)) {
+        for e in self.family.ended.iter_mut().filter(|e| is_it(&e.name)) {
             if e.reaped == Reaped::Here || may_be_told {
                 e.reaped = Reaped::No;
             }
@@ -297,7 +299,7 @@ impl Monitor {
     pub(super) fn forget_reaped(&mut self, id: GroupId) {
         if let Some(own) = self.groups.get(&id).map(|g| g.name.shown) {
             let over = |e: &Ended| e.is_reaped() && !e.name.is_orphan && e.name.parent == own;
-            self.ended.retain(|e| !over(e));
+            self.family.ended.retain(|e| !over(e));
         }
     }
 
@@ -342,7 +344,8 @@ impl Monitor {
         let words = m.words::<3>(at)?;
         let asked = words[2];
         if asked & reap::DISCARDS != 0 {
-            self.ended
+            self.family
+                .ended
                 .retain(|e| e.name.parent != own || e.name.is_clone);
         }
         let of_group = match (words[0], words[1]) {
@@ -364,16 +367,16 @@ impl Monitor {
         };
         let found =
             |e: &Ended| asked & reap::ENDED != 0 && !e.is_reaped() && wanted(&e.name, e.group);
-        if let Some(i) = self.ended.iter().position(found) {
-            let e = self.ended[i];
+        if let Some(i) = self.family.ended.iter().position(found) {
+            let e = self.family.ended[i];
             if asked & reap::KEEPS == 0 {
                 // Kept as long as the wait may be lost with its leader before it is logged.
-                self.ended[i].reaped = Reaped::Here;
+                self.family.ended[i].reaped = Reaped::Here;
                 let reaped = |e: &Ended| e.is_reaped() && e.name.parent == own;
-                if self.ended.iter().filter(|e| reaped(e)).count() > MANY
-                    && let Some(oldest) = self.ended.iter().position(reaped)
+                if self.family.ended.iter().filter(|e| reaped(e)).count() > MANY
+                    && let Some(oldest) = self.family.ended.iter().position(reaped)
                 {
-                    self.ended.remove(oldest);
+                    self.family.ended.remove(oldest);
                 }
             }
             let m = self.memory(pid)?;

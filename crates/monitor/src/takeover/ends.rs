@@ -106,22 +106,22 @@ impl Monitor {
         let Some(end) = self.confirmed_exit(id) else {
             return false;
         };
-        if pid == self.root {
+        if pid == self.family.root {
             self.outcome.get_or_insert(end.into());
         }
-        pid != self.root
+        pid != self.family.root
     }
 
     /// The program's leader comes to nothing more when all its followers have ended by themselves already:
     /// then there is nothing left to do but to end, and how is known.
     pub(crate) fn ends_as_agreed(&mut self, id: GroupId) -> bool {
         let leader = self.groups.get(&id).and_then(|g| g.leader_pid());
-        let is_over = leader == Some(self.root)
+        let is_over = leader == Some(self.family.root)
             && !self.has_survivors(id)
             && self.confirmed_exit(id).is_some();
         if is_over {
             self.say("all others have ended already, and it ends as they did");
-            kill(self.root, libc::SIGKILL);
+            kill(self.family.root, libc::SIGKILL);
         }
         is_over
     }

@@ -117,7 +117,7 @@ impl Monitor {
             // That a child died which was killed with it is nothing that has happened. (That it was stopped is.)
             let result = result.filter(|r| {
                 let child = waited_for(nr, *r, frame, memory).filter(|_| !lives(nr, frame, memory));
-                child.is_none_or(|c| !self.deposed.contains(&c))
+                child.is_none_or(|c| !self.family.deposed.contains(&c))
             });
             // A fork whose child was lost before it said who it is was not made.
             let forks = is_fork(nr, frame, memory);

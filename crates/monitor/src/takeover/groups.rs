@@ -35,7 +35,7 @@ impl Monitor {
         }
         if from == ours || to != ours {
             let shown = self.shown_group(from);
-            self.jobs.goes_on(to, shown);
+            self.family.jobs.goes_on(to, shown);
         }
         if is_apart || from == now {
             self.moved(pid, 0);
@@ -79,7 +79,7 @@ impl Monitor {
     pub(crate) fn shown_group(&self, group: Pid) -> Pid {
         let mut groups = self.groups.values();
         let mut made = || groups.find(|g| g.living().any(|(_, p)| p == group));
-        let noted = self.jobs.shown(group);
+        let noted = self.family.jobs.shown(group);
         noted
             .or_else(|| made().map(|g| g.name.shown))
             .or_else(|| self.shown_before(group))
@@ -90,7 +90,7 @@ impl Monitor {
     /// replicas are, one that is none.
     pub(crate) fn actual_group(&self, shown: Pid) -> Pid {
         let mut groups = self.groups.values();
-        let noted = self.jobs.actual(shown);
+        let noted = self.family.jobs.actual(shown);
         let made = || {
             let named = groups.find(|g| g.name.shown == shown);
             named.and_then(Group::leader_pid).filter(|p| is_there(*p))
@@ -100,12 +100,12 @@ impl Monitor {
         let leads = |g: &Group| g.process_group() == Some(actual);
         let leads_soon = |(pid, p): (&Pid, &Process)| self.is_led_from_birth(p) && is_in(pid);
         let is_there = self.groups.values().any(leads) || self.processes.iter().any(leads_soon);
-        let unreaped = || self.jobs.unreaped().filter(|(pid, _)| is_in(pid));
+        let unreaped = || self.family.jobs.unreaped().filter(|(pid, _)| is_in(pid));
         let is_awaited = |led: Option<Led>| led.is_some_and(|led| self.is_awaited(led));
         if is_there || unreaped().any(|(_, led)| is_awaited(*led)) {
             return actual;
         }
-        let mut ours = self.processes.keys().chain(&self.deposed);
+        let mut ours = self.processes.keys().chain(&self.family.deposed);
         match unreaped().next().is_some() || ours.any(is_in) {
             true => NONE,
             false => actual,
@@ -125,7 +125,8 @@ impl Monitor {
         }
         let group = p.group.and_then(|id| self.groups.get(&id));
         let led = group.filter(|g| g.leader == p.replica);
-        self.jobs
+        self.family
+            .jobs
             .awaits_its_parent(pid, led.map(|g| (g.name.shown, g.name.parent)));
     }
 }

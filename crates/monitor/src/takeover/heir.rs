@@ -14,8 +14,6 @@ use std::mem::offset_of;
 /// Signals of the interval timers, in their order.
 const SIGNALS: [i32; INTERVAL_TIMERS] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF];
 const SI_KERNEL: i32 = 0x80;
-/// So many processes that have led are remembered when they are gone.
-const MOST_GONE: usize = 4096;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 fn monotonic() -> u64 {
@@ -66,21 +64,10 @@ impl Monitor {
 }
 
 impl Monitor {
-    /// A process that has led is gone. (Messages that nobody has received yet, and sockets, name it still.)
-    pub(crate) fn note_gone(&mut self, pid: Pid, shown: Pid) {
-        if pid == shown {
-            return;
-        }
-        if self.gone.len() == MOST_GONE {
-            self.gone.pop_front();
-        }
-        self.gone.push_back((pid, shown));
-    }
-
-    /// The same of all leaders that this takeover has come after.
+    /// The leaders that this takeover has come after are gone.
     pub(crate) fn note_lost(&mut self, shown: Pid, t: &Takeover) {
         for pid in t.lost.formers.iter().chain([&t.lost.process]) {
-            self.note_gone(*pid, shown);
+            self.family.note_gone(*pid, shown);
         }
     }
 
@@ -96,7 +83,7 @@ impl Monitor {
             let at = block_address(slot) + block_field!(shown_tid);
             t.estate.memory()?.word(at).ok().map(|w| w as u32 as Pid)
         });
-        let gone = || self.gone.iter().rev().find(|(pid, _)| *pid == id);
+        let gone = || self.family.gone.iter().rev().find(|(pid, _)| *pid == id);
         lost.or_else(|| gone().map(|(_, shown)| *shown))
     }
 }

@@ -101,11 +101,11 @@ impl Monitor {
         }
         let from = (id, slot);
         if signal == 0 {
-            self.post.take_back(from);
+            self.family.post.take_back(from);
         } else if let Some(whom) = self.whom(pid, nr, target)
             && let Some(sender) = self.groups.get(&id).map(|g| g.name.shown)
         {
-            self.post.goes_on(from);
+            self.family.post.goes_on(from);
             let pos = self.word_of_block(pid, slot, block_field!(pos));
             let all = self.groups.iter();
             let there =
@@ -123,14 +123,17 @@ impl Monitor {
                 if let Some(addressee) = self.groups.get(&to).and_then(Group::leader_pid) {
                     self.dies_at(FaultPoint::AddresseeKilled, addressee);
                 }
-                self.post.add(letter(to));
+                self.family.post.add(letter(to));
                 if whom.is_group() && self.send_to_late(to, sender, signal as i32) {
-                    self.post.twice.push(letter(to));
+                    self.family.post.twice.push(letter(to));
                 }
             }
         }
         let groups = &self.groups;
-        self.post.letters.retain(|l| groups.contains_key(&l.to));
+        self.family
+            .post
+            .letters
+            .retain(|l| groups.contains_key(&l.to));
         self.tell_of_post();
     }
 
@@ -140,7 +143,7 @@ impl Monitor {
             return;
         };
         if signal as u64 <= LAST {
-            self.post.add(Letter {
+            self.family.post.add(Letter {
                 from: (to, u32::MAX),
                 to,
                 signal,
@@ -177,13 +180,13 @@ impl Monitor {
 
     /// A leader's process has been given the signal, or never will be.
     pub(crate) fn came(&mut self, id: GroupId, signal: i32) {
-        self.post.came(id, signal);
+        self.family.post.came(id, signal);
         self.tell_of_post();
     }
 
     /// A leader's process was stopped for a signal: is it one that has come already?
     pub(crate) fn has_come(&mut self, id: GroupId, signal: i32) -> bool {
-        let is_second = self.post.is_second(id, signal);
+        let is_second = self.family.post.is_second(id, signal);
         self.came(id, signal);
         is_second
     }
@@ -191,7 +194,7 @@ impl Monitor {
     /// Each process is to know what it is to tell of.
     fn tell_of_post(&self) {
         for (id, g) in &self.groups {
-            let set = self.post.set_for(*id);
+            let set = self.family.post.set_for(*id);
             let word = &g.segment.header().posted;
             if word.load(Ordering::Relaxed) != set {
                 word.store(set, Ordering::Relaxed);
@@ -216,18 +219,18 @@ impl Monitor {
                 word(slot, block_field!(flight)).is_ok_and(|w| w as u32 == flight::BEGUN);
             is_begun && !is_made && word(slot, block_field!(pos)).is_ok_and(|pos| pos == l.pos)
         };
-        let mut left = std::mem::take(&mut self.post.letters);
+        let mut left = std::mem::take(&mut self.family.post.letters);
         left.retain(|l| l.from.0 != id || l.is_sent || !is_unmade(l));
         let own = left.iter_mut().filter(|l| l.from.0 == id);
         own.for_each(|l| l.is_sent = true);
-        self.post.letters = left;
+        self.family.post.letters = left;
         self.tell_of_post();
     }
 
     /// The signal for job control that was sent to this group's leader, and that has not come.
     pub(super) fn take_job_letter(&mut self, id: GroupId) -> Option<i32> {
         let of_job = |s: i32| is_stop(s) || s == libc::SIGCONT;
-        let mut own = self.post.letters.iter().filter(|l| l.to == id);
+        let mut own = self.family.post.letters.iter().filter(|l| l.to == id);
         let signal = own.find(|l| of_job(l.signal))?.signal;
         self.came(id, signal);
         Some(signal)
@@ -239,14 +242,14 @@ impl Monitor {
             let t = self.groups.get(&from).and_then(|g| g.takeover.as_ref());
             t.is_some_and(|t| t.stage == Stage::Dying)
         };
-        let mut own = self.post.letters.iter().filter(|l| l.to == id);
+        let mut own = self.family.post.letters.iter().filter(|l| l.to == id);
         own.all(|l| l.is_sent || !dies(l.from.0))
     }
 
     /// What others have sent it, and what has not come, as its successor is to get it.
     pub(super) fn posted(&self, id: GroupId) -> Vec<Waiting> {
         let mut all: Vec<Waiting> = Vec::new();
-        for l in self.post.letters.iter().filter(|l| l.to == id) {
+        for l in self.family.post.letters.iter().filter(|l| l.to == id) {
             let is_same = |w: &Waiting| w.info[0] as i32 == l.signal;
             if !all.iter().any(is_same) {
                 all.push(sent_by(l.sender, None, l.signal));

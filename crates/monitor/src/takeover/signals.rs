@@ -103,7 +103,8 @@ impl Monitor {
             self.say("signals that waited for the lost leader could not be read; they are lost");
         }
         // That a child died which was killed with it is nothing that has happened.
-        let killed_with_it = |i: &Siginfo| is_of_child(i) && self.deposed.contains(&sender_of(i));
+        let killed_with_it =
+            |i: &Siginfo| is_of_child(i) && self.family.deposed.contains(&sender_of(i));
         let broken_pipes = &t.estate.broken_pipes;
         let comes_again = |w: &Waiting| {
             signal_of(&w.info) == libc::SIGPIPE

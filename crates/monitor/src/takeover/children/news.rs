@@ -71,7 +71,7 @@ impl Monitor {
     /// What a SIGCHLD would say to this process now; None: it has been told all. (A wait takes the child and leaves the
     /// signal. Of one whom a former leader's kernel has given to a wait, that kernel's queue says whether the signal came.)
     pub(in crate::takeover) fn news_of_children(&self, own: Pid) -> Option<Siginfo> {
-        let mut all = self.ended.iter();
+        let mut all = self.family.ended.iter();
         let tells = |e: &Ended| e.name.parent == own && !e.name.is_clone;
         let is_news = |e: &&Ended| !e.told && e.reaped != Reaped::ByKernel && tells(e);
         all.rfind(is_news).map(Ended::siginfo)
@@ -85,7 +85,7 @@ impl Monitor {
         };
         let child = info[2] as u32 as Pid;
         let is_it = |e: &Ended| e.name.parent == g.name.shown && e.name.shown == child;
-        info[1] as i32 > 0 && (g.given_by_first || self.ended.iter().any(is_it))
+        info[1] as i32 > 0 && (g.given_by_first || self.family.ended.iter().any(is_it))
     }
 
     /// A SIGCHLD of the kernel's has come to a leader: it speaks of all who have ended until then.
@@ -99,14 +99,24 @@ impl Monitor {
 
     /// Of all its children that have ended.
     pub(in crate::takeover) fn tell_of_all(&mut self, own: Pid) {
-        for e in self.ended.iter_mut().filter(|e| e.name.parent == own) {
+        for e in self
+            .family
+            .ended
+            .iter_mut()
+            .filter(|e| e.name.parent == own)
+        {
             e.told = true;
         }
     }
 
     /// The signal that was to tell of this child has reached nobody.
     pub(in crate::takeover) fn child_untold(&mut self, child: Pid) {
-        for e in self.ended.iter_mut().filter(|e| e.name.shown == child) {
+        for e in self
+            .family
+            .ended
+            .iter_mut()
+            .filter(|e| e.name.shown == child)
+        {
             e.told = false;
         }
     }
