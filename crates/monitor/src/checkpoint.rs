@@ -153,7 +153,7 @@ impl Monitor {
         if c.replay.is_some() {
             return self.replay_on();
         }
-        let begun = self.journal.elapsed().is_some();
+        let begun = self.console.journal.elapsed().is_some();
         if c.due.is_none() && begun && !c.over {
             c.due = Some(Instant::now() + c.every);
         }
@@ -241,7 +241,7 @@ impl Monitor {
             return;
         };
         let position = g.segment.ends().iter().sum();
-        self.journal.tell(&Event::Checkpoint {
+        self.console.journal.tell(&Event::Checkpoint {
             position,
             pause_us: pause.as_micros() as u64,
         });

@@ -109,13 +109,13 @@ impl Injection {
 impl Monitor {
     /// How long the fault leaves time to wait for something else; None: for ever.
     pub(crate) fn fault_patience(&self) -> Option<Duration> {
-        let elapsed = self.journal.elapsed()?;
+        let elapsed = self.console.journal.elapsed()?;
         self.injection.as_ref()?.patience(elapsed)
     }
 
     /// Make the fault if it is due.
     pub(crate) fn make_fault(&mut self) {
-        let Some(elapsed) = self.journal.elapsed() else {
+        let Some(elapsed) = self.console.journal.elapsed() else {
             return;
         };
         // Stops that are served meanwhile know nothing of it.
@@ -159,7 +159,7 @@ impl Monitor {
     fn went_on(&mut self, i: &mut Injection, hit: Hit) {
         match hit {
             Hit::Done => {
-                let now = self.journal.elapsed().unwrap_or_default();
+                let now = self.console.journal.elapsed().unwrap_or_default();
                 i.tried = None;
                 i.left -= 1;
                 i.due = now + Duration::from_micros(STUCK_SAMPLE_US);
@@ -178,7 +178,7 @@ impl Monitor {
     fn miss(&mut self, i: &mut Injection, why: String) {
         i.left = 0;
         if !std::mem::replace(&mut i.told, true) {
-            self.journal.tell(&Event::FaultMissed {
+            self.console.journal.tell(&Event::FaultMissed {
                 replica: i.fault.replica as usize,
                 why,
             });
@@ -188,7 +188,7 @@ impl Monitor {
     /// Before it is made, so that the journal has it even if the monitor is what is hit.
     fn tell_hit(&mut self, i: &mut Injection) {
         if !std::mem::replace(&mut i.told, true) {
-            self.journal.tell(&Event::FaultInjected {
+            self.console.journal.tell(&Event::FaultInjected {
                 replica: i.fault.replica as usize,
                 target: i.fault.target.to_string(),
             });
@@ -237,7 +237,9 @@ impl Monitor {
         if tid == self.family.root
             && let Some((id, replica)) = self.membership(tid)
         {
-            self.journal.count_events(self.words_of(id, replica));
+            self.console
+                .journal
+                .count_events(self.words_of(id, replica));
         }
     }
 

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 impl Monitor {
     /// Do what is asked for.
     pub(crate) fn hear(&mut self) {
-        for (mut stream, text) in self.desk.requests() {
+        for (mut stream, text) in self.console.desk.requests() {
             let done = match self.may_ask(&stream) {
                 true => text.parse().and_then(|c| self.obey(c)),
                 false => Err("only whoever runs it may ask, and nobody of the run itself".into()),
@@ -45,7 +45,7 @@ impl Monitor {
             Command::PauseCheckpoints => self.pause_checkpoints(true)?,
             Command::ResumeCheckpoints => self.pause_checkpoints(false)?,
         };
-        self.journal.tell(&Event::Asked {
+        self.console.journal.tell(&Event::Asked {
             what: command.to_string(),
         });
         eprintln!("geryon: as geryon ctl asks: {said}");

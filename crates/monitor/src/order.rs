@@ -127,7 +127,7 @@ impl Monitor {
             return Ok(());
         };
         let took_us = d.since.elapsed().as_micros() as u64;
-        self.journal.tell(&Event::Serial {
+        self.console.journal.tell(&Event::Serial {
             why: d.why,
             took_us,
         });

@@ -140,10 +140,12 @@ impl Monitor {
     /// What has failed since it was asked last goes into the journal.
     pub(crate) fn tell_points(&mut self) {
         while let Some(f) = points::take_failed() {
-            self.journal.tell(&crate::journal::Event::PointFailed {
-                point: f.point.name(),
-                replica: f.replica,
-            });
+            self.console
+                .journal
+                .tell(&crate::journal::Event::PointFailed {
+                    point: f.point.name(),
+                    replica: f.replica,
+                });
         }
     }
 }

@@ -142,7 +142,7 @@ impl Monitor {
     pub(crate) fn tell_given_up(&mut self, replica: usize, why: String) {
         self.replicas[replica].given_up = true;
         let cores = self.replicas[replica].ran_on.clone();
-        self.journal.tell(&Event::GivenUp {
+        self.console.journal.tell(&Event::GivenUp {
             replica,
             cores,
             why,
@@ -231,7 +231,7 @@ impl Monitor {
         self.replicas[w.replica].asked_out = false;
         self.replicas[w.replica].failed_at.clear();
         if w.is_foreseen {
-            self.journal.tell(&Event::Followed {
+            self.console.journal.tell(&Event::Followed {
                 replica: w.replica,
                 source,
                 total_us: w.since.elapsed().as_micros() as u64,
@@ -251,7 +251,7 @@ impl Monitor {
             total_us: w.since.elapsed().as_micros() as u64,
             pid: root.and_then(|g| g.members[w.replica].pid),
         };
-        self.journal.tell(&event);
+        self.console.journal.tell(&event);
         let whole = self.replicas.iter().filter(|r| !r.dropped).count();
         eprintln!(
             "geryon: replica {} is replaced by a copy of replica {} after {:.1} ms; {whole} replicas again",

@@ -44,9 +44,7 @@ fn has_gone_on(report: &ReportWords, pos: u64) -> bool {
 impl Monitor {
     /// Say something that needs saying once.
     pub(crate) fn say(&mut self, text: &str) {
-        if self.messages.insert(text.to_owned()) {
-            eprintln!("geryon: {text}");
-        }
+        self.console.say(text);
     }
 
     /// The text of a divergence, and the JSON report.

@@ -14,7 +14,6 @@ mod tsc;
 
 pub use newborn::Newborn;
 
-use crate::ask::Desk;
 use crate::checkpoint::{self, Checkpoints};
 use crate::image::Image;
 use crate::inject::Injection;
@@ -28,13 +27,12 @@ use crate::plans::Plans;
 use crate::programs::Programs;
 use crate::recover::{Recovery, can_populate};
 use crate::signals::Signals;
-use crate::state::{End, Family, Monitor, Otherwise, Process, Running, Thread};
+use crate::state::{Console, End, Family, Monitor, Otherwise, Process, Running, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_abi::point::FaultPoint;
-use geryon_symbols::Symbolizer;
 use geryon_tracee::{Event, Passage, Stop, Stopped, kill, points, reaches_all, wait_any};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -95,17 +93,13 @@ pub fn run(mut options: Options) -> Result<Outcome> {
         processes: HashMap::from([(pid, Process::new(0))]),
         threads: HashMap::from([(pid, Thread::of(pid))]),
         family: Family::new(pid),
-        exec_pipe: Some(pipe),
-        journal,
+        console: Console::new(journal, pipe),
         injection,
-        desk: Desk::open(),
         recovery: Recovery::new(options.max_replacements, seats),
         shared: crate::objects::Shared::default(),
         tsc_mult: tsc::mult(),
         watch: Watch::default(),
         convergences: Convergences::default(),
-        symbolizer: Symbolizer::new(),
-        messages: HashSet::new(),
         outcome: None,
         options,
     };
@@ -227,8 +221,8 @@ impl Monitor {
     fn tell_end(&mut self) {
         self.fault_missed_its_time();
         self.tell_points();
-        self.journal.end(self.outcome);
-        if let Some(summary) = self.journal.summary() {
+        self.console.journal.end(self.outcome);
+        if let Some(summary) = self.console.journal.summary() {
             eprintln!("geryon: {summary}");
         }
     }

@@ -1,6 +1,7 @@
 //! What the monitor knows: itself, the replicas, their groups, processes and threads.
 
 mod births;
+mod console;
 mod crowd;
 mod family;
 mod group;
@@ -8,6 +9,7 @@ mod job;
 mod process;
 mod running;
 
+pub use console::Console;
 pub use crowd::{Crowd, Seen, Why};
 pub use family::Family;
 pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported, made_as_clone};
@@ -15,12 +17,10 @@ pub use job::Asker;
 pub use process::{End, Process, Thread};
 pub use running::{Ascent, Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
 
-use crate::ask::Desk;
 use crate::checkpoint::Checkpoints;
 use crate::cores::CoreSet;
 use crate::image::Image;
 use crate::inject::Injection;
-use crate::journal::Journal;
 use crate::kin::KinTurn;
 use crate::meeting::Convergences;
 use crate::objects::Shared;
@@ -31,10 +31,8 @@ use crate::recover::Recovery;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_abi::layout::Layout;
-use geryon_symbols::Symbolizer;
 use geryon_tracee::{Passage, Pid, RemoteMemory};
-use std::collections::{HashMap, HashSet};
-use std::fs::File;
+use std::collections::HashMap;
 
 /// Why a process that is traced cannot be reached.
 const UNREACHABLE: &str = "it has changed its user or its groups, and Geryon may not reach it any more: that needs \
@@ -66,16 +64,12 @@ pub struct Monitor {
     pub processes: HashMap<Pid, Process>,
     /// Their threads.
     pub threads: HashMap<Pid, Thread>,
-    /// Tells why the program could not be executed; None after the first exec.
-    pub exec_pipe: Option<File>,
     /// The processes of the program, born and gone.
     pub family: Family,
-    /// What is told of the run.
-    pub journal: Journal,
+    /// What is told of the run, and asked of it.
+    pub console: Console,
     /// The fault that is to be made.
     pub injection: Option<Injection>,
-    /// Where the run can be asked for something.
-    pub desk: Desk,
     /// Checkpoints, if they were asked for.
     pub checkpoints: Option<Checkpoints>,
     /// What makes replicas anew.
@@ -88,10 +82,6 @@ pub struct Monitor {
     pub watch: Watch,
     /// Threads that compute and are to be interrupted.
     pub convergences: Convergences,
-    /// Symbols of what was named in messages.
-    pub symbolizer: Symbolizer,
-    /// Messages said so far: each is said once.
-    pub messages: HashSet<String>,
     /// How the run ends, once that is known.
     pub outcome: Option<Outcome>,
 }

@@ -128,7 +128,7 @@ impl Monitor {
         self.doubt_reaped(replica);
         self.unconfine(successor);
         self.replicas[replica].dropped = true;
-        self.journal.tell(&Event::Dropped { replica });
+        self.console.journal.tell(&Event::Dropped { replica });
         // What the program ends itself ends so.
         let ends = |p: &Process| {
             let g = p.group.and_then(|g| self.groups.get(&g));
@@ -375,7 +375,7 @@ impl Monitor {
             self.dies_at(FaultPoint::SuccessorLeads, pid);
             self.forget_reaped(id);
             self.goes_on_stopped(id);
-            self.journal.tell(&Event::Promoted {
+            self.console.journal.tell(&Event::Promoted {
                 replica: t.successor,
                 pid,
                 total_us: t.since.elapsed().as_micros() as u64,

@@ -217,7 +217,7 @@ impl Monitor {
         let text = self.describe(id, &first, &verdict, outvoted);
         eprint!("{text}");
         let why = format!("{verdict}: {}", why_text(first.report.why));
-        self.journal.tell(&Event::FaultSeen {
+        self.console.journal.tell(&Event::FaultSeen {
             replica: outvoted,
             cores: cores.clone(),
             why,
@@ -261,7 +261,7 @@ impl Monitor {
             theirs,
             ours
         );
-        self.journal.tell(&Event::RaceReplayed {
+        self.console.journal.tell(&Event::RaceReplayed {
             replica: astray,
             tries,
             took_us,

@@ -264,7 +264,7 @@ impl Monitor {
             "geryon: {what}: copies of both from {:.1} s ago replay the log to tell who is right",
             age.as_secs_f64()
         );
-        self.journal.tell(&Event::Rollback {
+        self.console.journal.tell(&Event::Rollback {
             age_ms: age.as_millis() as u64,
         });
         self.end_sleepers();
@@ -324,7 +324,7 @@ impl Monitor {
         }
         let took_us = a.since.elapsed().as_micros() as u64;
         let age_ms = a.age.as_millis() as u64;
-        self.journal.tell(&Event::Arbitrated {
+        self.console.journal.tell(&Event::Arbitrated {
             outvoted,
             took_us,
             age_ms,

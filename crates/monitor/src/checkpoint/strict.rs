@@ -138,7 +138,7 @@ impl Monitor {
             self.release(&held);
             return Ok(true);
         }
-        self.journal.tell(&Event::Rollback {
+        self.console.journal.tell(&Event::Rollback {
             age_ms: age.as_millis() as u64,
         });
         let said = self.witness(id, astray);

@@ -63,7 +63,7 @@ impl Monitor {
             self.checkpoints = Some(Checkpoints::new(EVERY).at_once());
         }
         self.running.rests = Some(Instant::now());
-        self.journal.tell(&Event::Clocks);
+        self.console.journal.tell(&Event::Clocks);
     }
 
     /// Let replicas that wait before their second thread go on, once all that is to sleep has been copied; and one of the leader that

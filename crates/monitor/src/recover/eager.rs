@@ -171,7 +171,7 @@ impl Monitor {
                 u.replica + 1
             ));
         }
-        self.journal.tell(&Event::Unshared {
+        self.console.journal.tell(&Event::Unshared {
             replica: u.replica,
             bytes: u.done,
             left: u.left,

@@ -41,7 +41,9 @@ impl Monitor {
             Lesson::Avoid(from) => self.replicas[replica].flees = from,
             Lesson::NoOther(cores) => {
                 let on = list(&cores);
-                self.journal.tell(&Event::NoOtherCore { replica, cores });
+                self.console
+                    .journal
+                    .tell(&Event::NoOtherCore { replica, cores });
                 self.say(&format!(
                     "replica {} fails again and again on {on}, and there is no other core to move it to; try: a wider taskset or cpuset",
                     replica + 1
@@ -80,7 +82,9 @@ impl Monitor {
                 list(&from),
                 list(&to)
             );
-            self.journal.tell(&Event::Moved { replica, from, to });
+            self.console
+                .journal
+                .tell(&Event::Moved { replica, from, to });
         }
     }
 

@@ -66,7 +66,7 @@ impl Monitor {
             pause => pause,
         };
         if !self.running.follows_again {
-            self.journal.stood(stood);
+            self.console.journal.stood(stood);
         }
         attempt
     }

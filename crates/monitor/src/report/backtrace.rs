@@ -27,7 +27,7 @@ impl Monitor {
             return format!("{pc:#x} in the agent ({n})");
         }
         let pid = self.process_of(tid);
-        self.symbolizer.symbol_at(pid, pc).to_string()
+        self.console.symbolizer.symbol_at(pid, pc).to_string()
     }
 
     /// Backtrace of a stopped thread, from its registers or from given ones.
@@ -45,7 +45,8 @@ impl Monitor {
         };
         let areas = p.group.and_then(|g| self.groups.get(&g)).map(|g| &g.areas);
         let translate = |a: u64| areas.and_then(|m| m.original(a));
-        self.symbolizer
+        self.console
+            .symbolizer
             .backtrace(pid, &regs, &Remote(memory), &translate, FRAMES)
             .iter()
             .enumerate()

@@ -64,7 +64,12 @@ impl Monitor {
         let Some(found) = found else {
             return words::operation(first);
         };
-        let mut place = |at: &u64| self.symbolizer.symbol_at(sites.pid, *at).to_string();
+        let mut place = |at: &u64| {
+            self.console
+                .symbolizer
+                .symbol_at(sites.pid, *at)
+                .to_string()
+        };
         let places: Vec<String> = found.iter().map(&mut place).collect();
         let what = match key.0 {
             kind::LOAD => "load",

@@ -31,7 +31,7 @@ impl Monitor {
             self.broken(group, replica, "has loaded another program by itself");
             return Ok(());
         }
-        self.exec_pipe = None;
+        self.console.exec_pipe = None;
         tracee.finish_syscall()?;
         let old = self.processes.get_mut(&pid).map(|p| {
             p.memory = None;
@@ -62,7 +62,7 @@ impl Monitor {
         self.found(pid, name).context("cannot set up replicas")?;
         let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
         let pids = group.map_or(Vec::new(), |g| g.living().map(|(_, p)| p).collect());
-        self.journal.start(pids);
+        self.console.journal.start(pids);
         Ok(())
     }
 

@@ -40,7 +40,9 @@ impl Monitor {
         match p.group {
             Some(g) if p.guest.is_some() => self.on_guest_end(g, &p, tid, end),
             Some(g) => self.on_member_end(g, p.replica, tid, end),
-            None if tid == self.family.root && self.exec_pipe.is_some() => self.on_failed_exec(),
+            None if tid == self.family.root && self.console.exec_pipe.is_some() => {
+                self.on_failed_exec()
+            }
             None => self.on_root_end(tid, end),
         }
         if let Some((id, _)) = p.parent.and_then(|(id, _)| self.parent_of(id)) {
@@ -99,10 +101,15 @@ impl Monitor {
 
     /// The program could not be executed: say why.
     fn on_failed_exec(&mut self) {
-        let e = self.exec_pipe.as_mut().and_then(exec_error).map_or_else(
-            || "it died before it could be executed".to_owned(),
-            |e| std::io::Error::from_raw_os_error(e).to_string(),
-        );
+        let e = self
+            .console
+            .exec_pipe
+            .as_mut()
+            .and_then(exec_error)
+            .map_or_else(
+                || "it died before it could be executed".to_owned(),
+                |e| std::io::Error::from_raw_os_error(e).to_string(),
+            );
         eprintln!(
             "geryon: {}: cannot be executed: {e}",
             self.options.program.display()

@@ -83,7 +83,7 @@ impl Monitor {
         if !std::mem::replace(&mut self.shared.is_left_out, true) {
             self.say(&what);
         }
-        self.journal.tell(&Event::NotCompared { what });
+        self.console.journal.tell(&Event::NotCompared { what });
     }
 
     /// False: other threads run. A difference ends the run.

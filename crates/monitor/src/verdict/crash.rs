@@ -262,7 +262,7 @@ impl Monitor {
             self.place(crash.tid, crash.pc),
         );
         self.say(&why);
-        self.journal.tell(&Event::FaultSeen {
+        self.console.journal.tell(&Event::FaultSeen {
             replica: Some(crash.replica),
             cores: core_of(crash.tid).into_iter().collect(),
             why,

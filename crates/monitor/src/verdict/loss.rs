@@ -154,7 +154,7 @@ impl Monitor {
         let asked_out = self.replicas[replica].asked_out && !loss.own_fault;
         if !asked_out {
             eprint!("{}", loss.text);
-            self.journal.tell(&Event::FaultSeen {
+            self.console.journal.tell(&Event::FaultSeen {
                 replica: Some(replica),
                 cores: loss.cores.clone(),
                 why: loss.cause.clone(),

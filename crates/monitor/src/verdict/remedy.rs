@@ -57,7 +57,7 @@ impl Monitor {
             leader + 1,
             names.join(", ")
         );
-        self.journal.tell(&Event::LeaderBelieved {
+        self.console.journal.tell(&Event::LeaderBelieved {
             replica: leader,
             against: against.clone(),
         });
@@ -88,7 +88,9 @@ impl Monitor {
 
     /// The run is over, before any unconfirmed output.
     pub(super) fn stop(&mut self, why: &str) {
-        self.journal.tell(&Event::Stopped { why: why.into() });
+        self.console
+            .journal
+            .tell(&Event::Stopped { why: why.into() });
         self.outcome = Some(Outcome::Diverged);
     }
 
@@ -96,7 +98,7 @@ impl Monitor {
     pub(crate) fn drop_replica(&mut self, replica: usize) {
         self.watch.begin_anew();
         if !std::mem::replace(&mut self.replicas[replica].dropped, true) {
-            self.journal.tell(&Event::Dropped { replica });
+            self.console.journal.tell(&Event::Dropped { replica });
         }
         let pids: Vec<Pid> = self
             .processes

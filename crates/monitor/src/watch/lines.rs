@@ -92,7 +92,7 @@ impl Monitor {
                 replica + 1
             );
             eprintln!("geryon: {why}");
-            self.journal.tell(&Event::FaultSeen {
+            self.console.journal.tell(&Event::FaultSeen {
                 replica: None,
                 cores: CoreSet::new(),
                 why,

@@ -59,7 +59,7 @@ impl Monitor {
             replica + 1,
             took_us as f64 / 1e3,
         );
-        self.journal.tell(&Event::RaceReplayed {
+        self.console.journal.tell(&Event::RaceReplayed {
             replica,
             tries,
             took_us,
