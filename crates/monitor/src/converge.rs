@@ -58,7 +58,7 @@ impl Monitor {
         let Some((id, _)) = self.membership(pid) else {
             return;
         };
-        if self.programs.is_some() {
+        if self.kit.programs.is_some() {
             // Threads of different programs are never in the same state.
             return;
         }

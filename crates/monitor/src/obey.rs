@@ -64,7 +64,7 @@ impl Monitor {
         if self.options.replicas == 1 {
             return Err("the run has one replica only".into());
         }
-        if self.programs.is_some() {
+        if self.kit.programs.is_some() {
             return match command {
                 Command::Drop(_) if !self.has_takeovers() => Ok(()),
                 Command::Drop(_) => Err("a replica is being replaced, or judged: ask again".into()),
@@ -119,7 +119,7 @@ impl Monitor {
 
     fn drop_as_asked(&mut self, number: u32) -> Result<String, String> {
         let replica = self.one_of_several(number)?;
-        if self.programs.is_some() {
+        if self.kit.programs.is_some() {
             self.part_from(replica)?;
         }
         self.tell_given_up(replica, "geryon ctl asked for it".into());

@@ -119,8 +119,8 @@ impl Monitor {
                 self.put_off_descent(&why);
                 return Ok(());
             }
-            if !self.plans.waits() {
-                self.plans = self.plans.for_serial();
+            if !self.kit.plans.waits() {
+                self.kit.plans = self.kit.plans.for_serial();
             }
         }
         let Some(d) = self.running.descent.take() else {
@@ -149,7 +149,7 @@ impl Monitor {
         };
         let hindered = format!("the leader cannot go over to serial order ({why})");
         // (A process may have gone over before, and goes on with those that have not.)
-        if d.otherwise == Otherwise::Stops || self.plans.waits() {
+        if d.otherwise == Otherwise::Stops || self.kit.plans.waits() {
             self.give_up(&format!(
                 "stopped: {hindered}; try --order serial from the beginning"
             ));
@@ -185,14 +185,14 @@ impl Monitor {
 
     /// The leader's threads stand still.
     fn change_halted(&mut self, pid: Pid, halted: &[Pid]) -> Result<Option<String>> {
-        let again = self.image.symbol("geryon_again");
-        let enter = self.image.symbol("geryon_converged");
+        let again = self.kit.image.symbol("geryon_again");
+        let enter = self.kit.image.symbol("geryon_converged");
         let memory = self.processes.get(&pid).and_then(|p| p.memory.as_ref());
         let Some(memory) = memory else {
             return Ok(Some("its memory cannot be read".into()));
         };
         let has_threads = memory.word(private_field!(multi))? as u32 != 0;
-        if memory.word(self.image.symbol("geryon_life"))? as u32 != 0 {
+        if memory.word(self.kit.image.symbol("geryon_life"))? as u32 != 0 {
             // It would keep that section while it waits for its turn, and one that has the turn might wait for the section.
             return Ok(Some("a thread is being made, or ends".into()));
         }
@@ -200,7 +200,7 @@ impl Monitor {
         let mut blocks = Vec::new();
         for tid in halted {
             let mut regs = Stopped(*tid).regs()?;
-            let (block, stand) = match stand::of(&regs, memory, &self.image)? {
+            let (block, stand) = match stand::of(&regs, memory, &self.kit.image)? {
                 Ok(found) => found,
                 Err(why) => return Ok(Some(why.into())),
             };
@@ -258,7 +258,7 @@ impl Monitor {
         }
         // Whoever has announced its exit is gone, or it would stand in the midst of that. The thread that is first does not log
         // that it goes on, so a copy made before would look later, and find another thread where one of these has been.
-        word(self.image.symbol("geryon_exiting"), 0)?;
+        word(self.kit.image.symbol("geryon_exiting"), 0)?;
         word(private_field!(strict), 0)?;
         word(private_field!(stamps), 0)?;
         word(private_field!(ascent), state::NEVER)?;

@@ -65,7 +65,7 @@ impl Monitor {
         let (Some(memory), Ok(regs)) = (memory, Stopped(tid).regs()) else {
             return false;
         };
-        let Some(slot) = self.image.slot_of(&regs) else {
+        let Some(slot) = self.kit.image.slot_of(&regs) else {
             return false;
         };
         let word = |field: u64| memory.word(block_address(slot) + field);

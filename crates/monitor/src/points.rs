@@ -18,7 +18,7 @@ impl Monitor {
         if self.options.fail_at.is_empty() {
             return Ok(());
         }
-        for (at, point) in &self.image.points {
+        for (at, point) in &self.kit.image.points {
             let byte = match points::is_armed(*point, replica) {
                 true => BREAKPOINT,
                 false => NOP,
@@ -39,7 +39,7 @@ impl Monitor {
             return Ok(false);
         }
         let at = tracee.regs()?.rip.wrapping_sub(1);
-        let place = self.image.points.iter().find(|(a, _)| *a == at);
+        let place = self.kit.image.points.iter().find(|(a, _)| *a == at);
         let Some(point) = place.map(|(_, p)| *p) else {
             return Ok(false);
         };
@@ -81,7 +81,7 @@ impl Monitor {
                     FaultPoint::ForkFails => "geryon_flight_end",
                     _ => "geryon_blocking_end",
                 };
-                regs.rip = self.image.symbol(end);
+                regs.rip = self.kit.image.symbol(end);
                 regs.rcx = regs.rip;
                 regs.rax = result as u64;
                 tracee.set_regs(&regs)?;

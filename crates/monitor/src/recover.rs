@@ -127,7 +127,7 @@ impl Monitor {
     /// The replica was taken out. Have it made anew, if that is wanted.
     pub(crate) fn lose(&mut self, replica: usize) {
         if self.replicas[replica].given_up {
-        } else if self.programs.is_some() {
+        } else if self.kit.programs.is_some() {
             self.tell_given_up(replica, "the others run another program".into());
         } else if self.options.on_divergence.replaces() {
             if self.lacks_replicas() {

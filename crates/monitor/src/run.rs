@@ -27,7 +27,7 @@ use crate::plans::Plans;
 use crate::programs::Programs;
 use crate::recover::{Recovery, can_populate};
 use crate::signals::Signals;
-use crate::state::{Console, End, Family, Monitor, Otherwise, Process, Running, Thread};
+use crate::state::{Console, End, Family, Kit, Monitor, Otherwise, Process, Running, Thread};
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_abi::point::FaultPoint;
@@ -82,13 +82,16 @@ pub fn run(mut options: Options) -> Result<Outcome> {
     let mut m = Monitor {
         replicas,
         checkpoints: options.checkpoint.map(Checkpoints::new),
-        image,
+        kit: Kit {
+            image,
+            plans: Plans::new(is_serial && !ascends, tells, Rc::new(asked)),
+            programs,
+            passage: Passage::open().context("a socket for the replicas")?,
+            reaches_all: reaches_all(),
+            tsc_mult: tsc::mult(),
+        },
         kin,
-        passage: Passage::open().context("a socket for the replicas")?,
-        reaches_all: reaches_all(),
         running: Running::new(is_serial, ascends),
-        plans: Plans::new(is_serial && !ascends, tells, Rc::new(asked)),
-        programs,
         groups: HashMap::new(),
         processes: HashMap::from([(pid, Process::new(0))]),
         threads: HashMap::from([(pid, Thread::of(pid))]),
@@ -97,7 +100,6 @@ pub fn run(mut options: Options) -> Result<Outcome> {
         injection,
         recovery: Recovery::new(options.max_replacements, seats),
         shared: crate::objects::Shared::default(),
-        tsc_mult: tsc::mult(),
         watch: Watch::default(),
         convergences: Convergences::default(),
         outcome: None,

@@ -172,7 +172,7 @@ impl Monitor {
     pub(crate) fn in_agent(&self, tid: Pid) -> Result<bool> {
         let regs = Stopped(tid).regs()?;
         let end = BLOCKS_BASE + BLOCK_BYTES * MAX_THREADS as u64;
-        Ok(self.image.contains(regs.rip) || (BLOCKS_BASE..end).contains(&regs.rsp))
+        Ok(self.kit.image.contains(regs.rip) || (BLOCKS_BASE..end).contains(&regs.rsp))
     }
 
     /// Put a caught signal where the leader's thread finds it at its next safe point.
@@ -185,10 +185,10 @@ impl Monitor {
         let Some((mut regs, block)) = noted? else {
             return Ok(tracee.resume(info[0] as i32)?);
         };
-        let check = self.image.symbol("geryon_blocking_check");
-        let call = self.image.symbol("geryon_blocking_syscall");
-        let end = self.image.symbol("geryon_blocking_end");
-        let eintr = self.image.symbol("geryon_eintr");
+        let check = self.kit.image.symbol("geryon_blocking_check");
+        let call = self.kit.image.symbol("geryon_blocking_syscall");
+        let end = self.kit.image.symbol("geryon_blocking_end");
+        let eintr = self.kit.image.symbol("geryon_eintr");
         let mask = tracee.mask()?;
         // Those that are caught wait, too: the kernel knows their order, and the masks of handlers. What ends
         // the program ends it, and what an instruction raises comes at once (where it is blocked, the kernel
@@ -225,7 +225,7 @@ impl Monitor {
         info: &[u64; 16],
     ) -> Result<Option<(Regs, u64)>> {
         let regs = Stopped(tid).regs()?;
-        let Some(block) = self.image.block_of(&regs) else {
+        let Some(block) = self.kit.image.block_of(&regs) else {
             return Ok(None);
         };
         let m = self.memory(pid)?;
@@ -256,9 +256,9 @@ impl Monitor {
     ) -> Result<()> {
         let tracee = Stopped(tid);
         let mut regs = tracee.regs()?;
-        let block = self.image.block_of(&regs);
+        let block = self.kit.image.block_of(&regs);
         let mut broken = false;
-        if self.image.contains(regs.rip) {
+        if self.kit.image.contains(regs.rip) {
             let m = self.memory(pid)?;
             // The agent's own code has no illegal instruction but where it says that something is broken, and
             // in a call of the program it has no faults that are the program's.
@@ -285,7 +285,7 @@ impl Monitor {
                 if let Some((name, len)) = stub {
                     regs.rsp = regs.rsp.wrapping_sub(136);
                     m.set_word(regs.rsp, regs.rip + len)?;
-                    regs.rip = self.image.symbol(name);
+                    regs.rip = self.kit.image.symbol(name);
                     tracee.set_regs(&regs)?;
                     return Ok(tracee.resume(0)?);
                 }

@@ -6,6 +6,7 @@ mod crowd;
 mod family;
 mod group;
 mod job;
+mod kit;
 mod process;
 mod running;
 
@@ -14,24 +15,22 @@ pub use crowd::{Crowd, Seen, Why};
 pub use family::Family;
 pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported, made_as_clone};
 pub use job::Asker;
+pub use kit::Kit;
 pub use process::{End, Process, Thread};
 pub use running::{Ascent, Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
 
 use crate::checkpoint::Checkpoints;
 use crate::cores::CoreSet;
-use crate::image::Image;
 use crate::inject::Injection;
 use crate::kin::KinTurn;
 use crate::meeting::Convergences;
 use crate::objects::Shared;
 use crate::options::{Options, Outcome};
-use crate::plans::Plans;
-use crate::programs::Programs;
 use crate::recover::Recovery;
 use crate::watch::Watch;
 use anyhow::{Context, Result};
 use geryon_abi::layout::Layout;
-use geryon_tracee::{Passage, Pid, RemoteMemory};
+use geryon_tracee::{Pid, RemoteMemory};
 use std::collections::HashMap;
 
 /// Why a process that is traced cannot be reached.
@@ -42,20 +41,12 @@ const UNREACHABLE: &str = "it has changed its user or its groups, and Geryon may
 pub struct Monitor {
     /// What was asked for.
     pub options: Options,
-    /// The agent.
-    pub image: Image,
-    /// From where replicas get descriptors.
-    pub passage: Passage,
-    /// It may reach processes that are not dumpable, or another user's.
-    pub reaches_all: bool,
+    /// What a process is given to be a replica.
+    pub kit: Kit,
     /// The turn of processes that share memory.
     pub kin: KinTurn,
     /// In which order its threads run.
     pub running: Running,
-    /// Patch plans of the files that replicas map.
-    pub plans: Plans,
-    /// The programs of a run whose replicas have different ones.
-    pub programs: Option<Programs>,
     /// What holds for a replica in all its groups, by index.
     pub replicas: Vec<Replica>,
     /// The groups with a living member, or one that is yet to be born.
@@ -76,8 +67,6 @@ pub struct Monitor {
     pub recovery: Recovery,
     /// Files that the program maps to be shared and writable.
     pub shared: Shared,
-    /// Time stamp counter ticks in 2^20 ns.
-    pub tsc_mult: u64,
     /// The watchdog's memory.
     pub watch: Watch,
     /// Threads that compute and are to be interrupted.

@@ -56,12 +56,12 @@ impl Monitor {
 
     /// The thread stands. (One that is gone is lost as it would be anywhere.)
     fn enter_agent(&mut self, part: &Part, entry: &str) {
-        let enter = self.image.symbol(entry);
+        let enter = self.kit.image.symbol(entry);
         let thread = Stopped(part.tid);
         let Ok(mut regs) = thread.regs() else {
             return;
         };
-        let Some(block) = self.image.block_of(&regs) else {
+        let Some(block) = self.kit.image.block_of(&regs) else {
             return;
         };
         let Ok(memory) = self.memory(part.pid) else {

@@ -57,10 +57,10 @@ impl Monitor {
         for part in &m.parts {
             let (site, page) = (named(*part, site), named(*part, page));
             let bias = site.wrapping_sub(point.layout.name(site));
-            let Ok(emitted) = plan.emit(bias, page, &self.image.entries, None) else {
+            let Ok(emitted) = plan.emit(bias, page, &self.kit.image.entries, None) else {
                 return Ok(());
             };
-            if !map_area(Stopped(part.tid), &self.image, page, SENTRY_BYTES)? {
+            if !map_area(Stopped(part.tid), &self.kit.image, page, SENTRY_BYTES)? {
                 return Ok(());
             }
             made.push((*part, page, emitted));

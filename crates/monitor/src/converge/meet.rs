@@ -295,6 +295,7 @@ impl Monitor {
     pub(super) fn slot_at(&self, m: &Meeting) -> Result<u32> {
         let regs = Stopped(m.parts[m.point].tid).regs()?;
         let block = self
+            .kit
             .image
             .block_of(&regs)
             .context("a thread without a block")?;

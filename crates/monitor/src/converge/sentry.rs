@@ -281,7 +281,7 @@ impl Monitor {
             .iter()
             .map(|p| (p.tid, p.layout.place(runner.name(page))));
         for (tid, at) in places.clone() {
-            if !map_area(Stopped(tid), &self.image, at, SENTRY_BYTES)? {
+            if !map_area(Stopped(tid), &self.kit.image, at, SENTRY_BYTES)? {
                 return Ok(None);
             }
         }

@@ -48,7 +48,7 @@ impl Monitor {
     pub(crate) fn stays_serial(&mut self) {
         if self.running.ascent == Ascent::Open {
             self.running.ascent = Ascent::Never;
-            self.plans = self.plans.for_serial();
+            self.kit.plans = self.kit.plans.for_serial();
         }
     }
 

@@ -101,7 +101,7 @@ impl Monitor {
         let mut states = Vec::new();
         for t in halted {
             let mask = self.threads[t].held_mask;
-            match State::read(*t, memory, &self.image, led, mask)? {
+            match State::read(*t, memory, &self.kit.image, led, mask)? {
                 Ok(s) => states.push(s),
                 Err(why) => return Ok(Err(why)),
             }
@@ -140,7 +140,7 @@ impl Monitor {
         // (smaps is long to read, and few programs ask for this.)
         let apart = match read32(memory, private_field!(forks_apart))? {
             0 => Apart::default(),
-            _ => Apart::of(pid, self.image.symbol("geryon_injected"))?,
+            _ => Apart::of(pid, self.kit.image.symbol("geryon_injected"))?,
         };
         let asleep = self.take_seat(id, seat, source, &places, memory)?;
         let seated = if led {
@@ -265,7 +265,7 @@ impl Monitor {
             true => NO_CALL,
             false => libc::SYS_clone,
         };
-        let at = self.image.symbol("geryon_injected");
+        let at = self.kit.image.symbol("geryon_injected");
         let copy = Stopped(first.tid).fork(at, nr, flags)?;
         if copy <= 0 {
             bail!(
@@ -360,10 +360,10 @@ impl Monitor {
                     std::io::Error::from_raw_os_error(libc::EAGAIN)
                 );
             }
-            threads.push(s.create(first, &self.image)?);
+            threads.push(s.create(first, &self.kit.image)?);
         }
         for (s, tid) in states.iter().zip(&threads) {
-            s.put(*tid, *tid == copy, &self.image, memory)?;
+            s.put(*tid, *tid == copy, &self.kit.image, memory)?;
         }
         Ok(threads)
     }

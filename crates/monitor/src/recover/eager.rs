@@ -90,7 +90,7 @@ impl Monitor {
     /// follows nor leads.
     fn make_helper(&self, copy: Pid) -> Result<(Pid, Pages)> {
         let pages = Pages::writable_of(copy)?;
-        let helper = thread::make(Stopped(copy), &self.image, 0)?;
+        let helper = thread::make(Stopped(copy), &self.kit.image, 0)?;
         Stopped(helper).set_mask(u64::MAX)?;
         Ok((helper, pages))
     }
@@ -133,7 +133,7 @@ impl Monitor {
         let Some(u) = self.recovery.unsharing.get_mut(&helper) else {
             return;
         };
-        let gate = self.image.symbol("geryon_blocking_syscall");
+        let gate = self.kit.image.symbol("geryon_blocking_syscall");
         let next = u.next();
         let (nr, args) = match next {
             Some((start, len)) if len != 0 => {

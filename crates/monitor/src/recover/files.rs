@@ -46,7 +46,7 @@ impl Monitor {
         let mut owners: Vec<BTreeSet<Pid>> = files.iter().map(|_| BTreeSet::new()).collect();
         for tid in threads {
             let regs = geryon_tracee::Stopped(*tid).regs()?;
-            let block = self.image.block_of(&regs).context("its block")?;
+            let block = self.kit.image.block_of(&regs).context("its block")?;
             let pid = self.threads.get(tid).context("its process")?.pid;
             let process = self.processes.get(&pid).context("its process")?;
             let part = Part {
@@ -81,12 +81,18 @@ impl Monitor {
                 all.entry(n).or_default().push(m);
             }
         }
-        let call = |nr, args, what: &str| part.call(&self.image, nr, args, what);
+        let call = |nr, args, what: &str| part.call(&self.kit.image, nr, args, what);
         let found = all.keys().copied().collect();
         for (n, maps) in all {
             let file = of(n).with_context(|| self.shared.objects[n].name.clone())?;
             let scratch = part.block + SCRATCH;
-            let [fd] = receive(&call, part.memory, &self.passage, scratch, [file.as_fd()])?;
+            let [fd] = receive(
+                &call,
+                part.memory,
+                &self.kit.passage,
+                scratch,
+                [file.as_fd()],
+            )?;
             for m in maps {
                 let protection = match m.is_writable {
                     true => libc::PROT_READ | libc::PROT_WRITE,

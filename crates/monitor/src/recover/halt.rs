@@ -118,7 +118,7 @@ impl Monitor {
         {
             return;
         }
-        let block = |t: &Pid| self.image.block_of(&Stopped(*t).regs().ok()?);
+        let block = |t: &Pid| self.kit.image.block_of(&Stopped(*t).regs().ok()?);
         let blocks: Vec<u64> = halted.iter().filter_map(block).collect();
         let Ok(memory) = self.memory(pid) else {
             return;

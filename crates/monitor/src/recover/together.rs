@@ -379,7 +379,7 @@ impl Monitor {
             self.copy_objects(copies.source, copies.replica)?;
         }
         let apart = self.inodes_of_objects();
-        copies.saved = Some(Saved::of(&copies.parts(), &self.image, &apart)?);
+        copies.saved = Some(Saved::of(&copies.parts(), &self.kit.image, &apart)?);
         if copies.forked.iter().any(|c| c.files() == Files::Sources) {
             return self.part_kin(copies);
         }
@@ -395,7 +395,7 @@ impl Monitor {
         let Some(saved) = copies.saved.take() else {
             return Ok(());
         };
-        saved.map(&copies.parts(), &self.image, &self.passage)?;
+        saved.map(&copies.parts(), &self.kit.image, &self.kit.passage)?;
         self.map_objects(&copies.parts(), copies.replica)
     }
 

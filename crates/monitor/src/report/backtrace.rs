@@ -23,7 +23,12 @@ impl Memory for Remote<'_> {
 impl Monitor {
     /// Where a program counter is.
     pub(crate) fn place(&mut self, tid: Pid, pc: u64) -> String {
-        if let Some(n) = self.image.name_of(pc).filter(|_| self.image.contains(pc)) {
+        if let Some(n) = self
+            .kit
+            .image
+            .name_of(pc)
+            .filter(|_| self.kit.image.contains(pc))
+        {
             return format!("{pc:#x} in the agent ({n})");
         }
         let pid = self.process_of(tid);

@@ -39,7 +39,7 @@ impl Monitor {
         let mut of: HashMap<_, Vec<u64>> = HashMap::new();
         let maps = Maps::of_process(pid).ok();
         for m in maps.iter().flat_map(Maps::iter).filter(|m| m.executable) {
-            let planned = m.path().and_then(|p| self.plans.of(&p));
+            let planned = m.path().and_then(|p| self.kit.plans.of(&p));
             let Some(planned) = planned else { continue };
             for (offset, vaddr, len) in &planned.loads {
                 let base = m.start.wrapping_sub(m.offset).wrapping_add(*offset);

@@ -17,12 +17,12 @@ pub(crate) const LOST: &str = "stopped: no replica takes the place of one that h
 impl Monitor {
     /// Are replicas meant to differ?
     pub(crate) fn has_variants(&self) -> bool {
-        self.options.variants != Variants::None || self.programs.is_some()
+        self.options.variants != Variants::None || self.kit.programs.is_some()
     }
 
     /// What such a run ends with when they do not do the same.
     pub(crate) fn alarm(&self) -> &'static str {
-        match self.programs {
+        match self.kit.programs {
             Some(_) => DIFFERENT,
             None => ALARM,
         }

@@ -184,7 +184,10 @@ impl Monitor {
         let late = g.ending && g.leader_gone.is_some();
         // One that was killed meanwhile reports its end; one that has no socket says so itself.
         if socket != 0
-            && let Err(e) = self.passage.send(socket, LOG, &[g.segment.descriptor()])
+            && let Err(e) = self
+                .kit
+                .passage
+                .send(socket, LOG, &[g.segment.descriptor()])
             && e.raw_os_error() != Some(libc::ECONNREFUSED)
         {
             return Err(e).context("cannot send it its log");

@@ -29,7 +29,7 @@ impl Monitor {
         self.begins_anew();
         let space = AddressSpace::open(pid)?;
         let begun = space.code(0, u64::MAX)?;
-        let planned = begun.iter().filter_map(|m| self.plans.of(&m.path));
+        let planned = begun.iter().filter_map(|m| self.kit.plans.of(&m.path));
         if planned.into_iter().any(|p| p.needs_serial()) {
             self.stays_serial();
         }
@@ -48,8 +48,8 @@ impl Monitor {
         let mut installer = Installer {
             tracee,
             memory: &memory,
-            image: &self.image,
-            passage: &self.passage,
+            image: &self.kit.image,
+            passage: &self.kit.passage,
             start,
         };
         installer.install(&segment, identity)?;
@@ -73,10 +73,10 @@ impl Monitor {
         let mut areas = Areas::default();
         let glibc = begun
             .iter()
-            .any(|m| self.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
+            .any(|m| self.kit.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
         installer.prepare_stack(glibc)?;
         let variants = self.options.variants;
-        let programs = self.programs.as_ref().filter(|p| p.is_first(pid));
+        let programs = self.kit.programs.as_ref().filter(|p| p.is_first(pid));
         let first = match programs {
             Some(_) => Layout::UNRELATED,
             None => installer.first_layout(variants),
@@ -105,9 +105,9 @@ impl Monitor {
         // (Of variants each is rewritten where it lies.)
         let alike = self.options.patch && variants == Variants::None && programs.is_none();
         if alike {
-            code::rewrite_all(&target, &self.image, &mut self.plans, &mut areas)?;
+            code::rewrite_all(&target, &self.kit.image, &mut self.kit.plans, &mut areas)?;
         }
-        let gate = self.image.symbol("geryon_blocking_syscall");
+        let gate = self.kit.image.symbol("geryon_blocking_syscall");
         // MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, see the agent's log.
         tracee.remote_syscall(gate, libc::SYS_membarrier, [4, 0, 0, 0, 0, 0])?;
         installer.note_timers()?;
@@ -151,8 +151,8 @@ impl Monitor {
             self.threads.insert(copy, Thread::of(copy));
         }
         if self.options.patch && !alike {
-            let plans = &mut self.plans;
-            let made = code::rewrite_all(&target, &self.image, plans, &mut group.areas)?;
+            let plans = &mut self.kit.plans;
+            let made = code::rewrite_all(&target, &self.kit.image, plans, &mut group.areas)?;
             self.rewrite_copies(&mut group, &made)?;
         }
         if let Some(path) = fixed {
@@ -190,7 +190,7 @@ impl Monitor {
                 replica,
                 layout: layout::of(memory)?,
             };
-            let (image, plans, areas) = (&self.image, &mut self.plans, &mut group.areas);
+            let (image, plans, areas) = (&self.kit.image, &mut self.kit.plans, &mut group.areas);
             if target.layout.is_unrelated() {
                 code::rewrite_all(&target, image, plans, areas)?;
             } else {
@@ -211,9 +211,9 @@ impl Monitor {
             ascends: self.ascends(),
             stamps: self.has_stamps(),
             verify: self.options.verify_code(),
-            tsc_mult: self.tsc_mult,
+            tsc_mult: self.kit.tsc_mult,
             shown: shown as u32,
-            reaches_all: self.reaches_all,
+            reaches_all: self.kit.reaches_all,
             related: self.family.has_forked,
             layout: Layout::default(),
         }

@@ -53,13 +53,13 @@ impl Monitor {
         let asked = letter::asked(fd, whose);
         if whose == enclosed::OBJECTS {
             let own = self.own_object(pid, fd);
-            return errno(own.and_then(|own| self.passage.send(socket, asked, &[own.as_fd()])));
+            return errno(own.and_then(|own| self.kit.passage.send(socket, asked, &[own.as_fd()])));
         }
         let group = self.membership(pid).and_then(|(g, _)| self.groups.get(&g));
         if fd == enclosed::LOG {
             let log = group.ok_or(Error::from_raw_os_error(libc::ESRCH));
             let log = log.map(|g| g.segment.descriptor());
-            return errno(log.and_then(|log| self.passage.send(socket, asked, &[log])));
+            return errno(log.and_then(|log| self.kit.passage.send(socket, asked, &[log])));
         }
         let from = match whose {
             enclosed::LEADERS => group.and_then(Group::leaders_holder),
@@ -72,7 +72,7 @@ impl Monitor {
                 enclosed::ROOT => directory_of(from, "root")?,
                 _ => descriptor_of(from, fd as i32)?,
             };
-            self.passage.send(socket, asked, &[found.as_fd()])
+            self.kit.passage.send(socket, asked, &[found.as_fd()])
         });
         errno(handed)
     }

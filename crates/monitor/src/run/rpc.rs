@@ -35,7 +35,7 @@ impl Monitor {
         if (rpc::BASE..rpc::END).contains(&regs.orig_rax) {
             return self.on_rpc(tid, pid, regs);
         }
-        if self.image.contains(regs.rip) {
+        if self.kit.image.contains(regs.rip) {
             bail!(
                 "the agent made an unexpected system call {} at {:#x}",
                 regs.orig_rax,
@@ -51,7 +51,7 @@ impl Monitor {
         regs.rax = number;
         regs.orig_rax = u64::MAX;
         regs.rcx = regs.rip;
-        regs.rip = self.image.symbol("geryon_entry_trap");
+        regs.rip = self.kit.image.symbol("geryon_entry_trap");
         tracee.set_regs(&regs)?;
         tracee.resume(0)?;
         Ok(())
@@ -101,7 +101,7 @@ impl Monitor {
                 named.map_or(-i64::from(libc::EBADF), |pid| i64::from(pid.max(0)))
             }
             rpc::INHERIT => {
-                let slot = self.image.slot_of(&regs).map(|s| s as u32);
+                let slot = self.kit.image.slot_of(&regs).map(|s| s as u32);
                 self.inherit(pid, slot, regs.rdi, regs.rsi)?
             }
             rpc::DESCRIPTORS => self.descriptors(pid, regs.rdi, regs.rsi, regs.rdx)?,
@@ -110,7 +110,7 @@ impl Monitor {
                 0
             }
             rpc::SENDS => {
-                if let Some(slot) = self.image.slot_of(&regs) {
+                if let Some(slot) = self.kit.image.slot_of(&regs) {
                     self.sends(pid, slot as u32, regs.rdi, regs.rsi, regs.rdx);
                 }
                 0
@@ -212,7 +212,7 @@ impl Monitor {
                 return self.deliver(tid, pid, regs.rdi, regs.rsi, exact);
             }
             rpc::DELIVER_BEYOND => {
-                regs.rip = self.image.symbol("geryon_sigreturn");
+                regs.rip = self.kit.image.symbol("geryon_sigreturn");
                 answer(tracee, &mut regs, 0)?;
                 self.comes_on_top(tid, pid, regs.rsi, regs.rdx)?;
                 return self.deliver_beyond(tid, pid, regs.rdi, regs.rsi);
@@ -259,8 +259,8 @@ impl Monitor {
         };
         code::rewrite(
             &target,
-            &self.image,
-            &mut self.plans,
+            &self.kit.image,
+            &mut self.kit.plans,
             &mut g.areas,
             (address, len),
         )

@@ -43,7 +43,7 @@ impl Monitor {
     ) -> Result<()> {
         let tracee = Stopped(tid);
         let mut regs = tracee.regs()?;
-        let block = self.image.block_of(&regs);
+        let block = self.kit.image.block_of(&regs);
         let m = self.memory(pid)?;
         let info = m.words::<16>(info_at)?;
         let within = call_mask(m, block)?;

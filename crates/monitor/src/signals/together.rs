@@ -19,7 +19,7 @@ impl Monitor {
     /// the next one come with them? See `rpc::LETS_IN`.
     pub(crate) fn lets_in(&mut self, tid: Pid, pid: Pid, shut: u64, count: u64) -> Result<i64> {
         let tracee = Stopped(tid);
-        let block = self.image.block_of(&tracee.regs()?);
+        let block = self.kit.image.block_of(&tracee.regs()?);
         let block = block.context("it is no thread of the program's")?;
         let m = self.memory(pid)?;
         let [is_there, within] = m.words(block + block_field!(call_mask))?;

@@ -45,7 +45,7 @@ impl Monitor {
             return;
         };
         let places = |from: &str, to: &str| {
-            let (from, to) = (self.image.symbol(from), self.image.symbol(to));
+            let (from, to) = (self.kit.image.symbol(from), self.kit.image.symbol(to));
             instructions(memory, from, to)
         };
         let gate = Gate {
@@ -53,12 +53,12 @@ impl Monitor {
                 places("geryon_blocking_end", "geryon_flight_returned"),
                 places("geryon_flight_end", "geryon_flight_end_returned"),
             ],
-            unmade: self.image.symbol("geryon_unmade"),
+            unmade: self.kit.image.symbol("geryon_unmade"),
             page: GATE_BASE..GATE_BASE + GATE_BYTES,
-            text: self.image.text(),
+            text: self.kit.image.text(),
         };
         for regs in t.lost.bodies.values() {
-            let Some(slot) = self.image.slot_of(regs) else {
+            let Some(slot) = self.kit.image.slot_of(regs) else {
                 continue;
             };
             let ring = g.segment.ring(slot);

@@ -79,7 +79,7 @@ impl Monitor {
             if t.lost.process == id || t.lost.formers.contains(&id) {
                 return Some(g.name.shown);
             }
-            let slot = self.image.slot_of(t.lost.bodies.get(&id)?)?;
+            let slot = self.kit.image.slot_of(t.lost.bodies.get(&id)?)?;
             let at = block_address(slot) + block_field!(shown_tid);
             t.estate.memory()?.word(at).ok().map(|w| w as u32 as Pid)
         });

@@ -73,7 +73,7 @@ impl Monitor {
                 // A vfork's child's.
                 continue;
             }
-            let slot = self.image.slot_of(regs).map(|s| s as u32);
+            let slot = self.kit.image.slot_of(regs).map(|s| s as u32);
             if let (Some(slot), Some(th)) = (slot, thread) {
                 let own = Stopped(*tid).queued(Queue::Thread);
                 unread |= own.is_err();

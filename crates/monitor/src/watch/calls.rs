@@ -37,7 +37,7 @@ fn asleep(tid: Pid) -> Option<Asleep> {
 impl Monitor {
     /// Does a thread of the process sleep in the gate with other arguments than it came with?
     pub(super) fn sleeps_wrongly(&mut self, pid: Pid, views: &[View]) -> bool {
-        let behind = self.image.symbol("geryon_blocking_end");
+        let behind = self.kit.image.symbol("geryon_blocking_end");
         let Ok(memory) = self.memory(pid) else {
             return false;
         };
