@@ -62,7 +62,7 @@ impl Monitor {
             // Threads of different programs are never in the same state.
             return;
         }
-        let at = self.convergences.0.entry((id, slot));
+        let at = self.running.convergences.0.entry((id, slot));
         let c = at.or_insert_with(|| Convergence {
             since: Instant::now(),
             pos: None,
@@ -83,12 +83,12 @@ impl Monitor {
             Some(m) => m.patience(now),
             None => c.due.saturating_duration_since(now),
         };
-        self.convergences.0.values().map(due).min()
+        self.running.convergences.0.values().map(due).min()
     }
 
     /// Are threads of the group held for it? (Then they stand still for a reason.)
     pub(crate) fn converges(&self, id: GroupId) -> bool {
-        let all = &self.convergences.0;
+        let all = &self.running.convergences.0;
         all.iter()
             .any(|(key, c)| key.0 == id && c.meeting.is_some())
     }
@@ -98,13 +98,13 @@ impl Monitor {
     /// # Errors
     /// Geryon's own failures.
     pub(crate) fn converge(&mut self) -> Result<()> {
-        let keys: Vec<Key> = self.convergences.0.keys().copied().collect();
+        let keys: Vec<Key> = self.running.convergences.0.keys().copied().collect();
         for key in keys {
-            let Some(mut c) = self.convergences.0.remove(&key) else {
+            let Some(mut c) = self.running.convergences.0.remove(&key) else {
                 continue;
             };
             if self.go_on_converging(key, &mut c)? {
-                self.convergences.0.insert(key, c);
+                self.running.convergences.0.insert(key, c);
             }
         }
         Ok(())
@@ -120,7 +120,7 @@ impl Monitor {
             true => None,
             false => Some(Stopped(tid).regs()?.rip),
         };
-        let meetings = self.convergences.0.values_mut();
+        let meetings = self.running.convergences.0.values_mut();
         let mut meetings = meetings.filter_map(|c| c.meeting.as_mut());
         if meetings.any(|m| m.stands_at_breakpoint(tid, at_sentry)) {
             return Ok(true);

@@ -21,7 +21,6 @@ use crate::journal::Journal;
 use crate::kin::KinTurn;
 use crate::launch::launch;
 use crate::limits::FileSize;
-use crate::meeting::Convergences;
 use crate::options::{Options, Outcome, cores};
 use crate::plans::Plans;
 use crate::programs::Programs;
@@ -90,8 +89,7 @@ pub fn run(mut options: Options) -> Result<Outcome> {
             reaches_all: reaches_all(),
             tsc_mult: tsc::mult(),
         },
-        kin,
-        running: Running::new(is_serial, ascends),
+        running: Running::new(is_serial, ascends, kin),
         groups: HashMap::new(),
         processes: HashMap::from([(pid, Process::new(0))]),
         threads: HashMap::from([(pid, Thread::of(pid))]),
@@ -101,7 +99,6 @@ pub fn run(mut options: Options) -> Result<Outcome> {
         recovery: Recovery::new(options.max_replacements, seats),
         shared: crate::objects::Shared::default(),
         watch: Watch::default(),
-        convergences: Convergences::default(),
         outcome: None,
         options,
     };

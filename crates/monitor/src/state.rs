@@ -22,8 +22,6 @@ pub use running::{Ascent, Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running}
 use crate::checkpoint::Checkpoints;
 use crate::cores::CoreSet;
 use crate::inject::Injection;
-use crate::kin::KinTurn;
-use crate::meeting::Convergences;
 use crate::objects::Shared;
 use crate::options::{Options, Outcome};
 use crate::recover::Recovery;
@@ -43,8 +41,6 @@ pub struct Monitor {
     pub options: Options,
     /// What a process is given to be a replica.
     pub kit: Kit,
-    /// The turn of processes that share memory.
-    pub kin: KinTurn,
     /// In which order its threads run.
     pub running: Running,
     /// What holds for a replica in all its groups, by index.
@@ -69,8 +65,6 @@ pub struct Monitor {
     pub shared: Shared,
     /// The watchdog's memory.
     pub watch: Watch,
-    /// Threads that compute and are to be interrupted.
-    pub convergences: Convergences,
     /// How the run ends, once that is known.
     pub outcome: Option<Outcome>,
 }

@@ -124,7 +124,7 @@ impl Monitor {
             return self.give_up("stopped: nobody is left who could lead");
         };
         self.watch.begin_anew();
-        self.kin.rests();
+        self.running.kin.rests();
         self.doubt_reaped(replica);
         self.unconfine(successor);
         self.replicas[replica].dropped = true;

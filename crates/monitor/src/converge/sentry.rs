@@ -253,7 +253,7 @@ impl Monitor {
             return Ok(None);
         };
         let runs = m.runner().pid;
-        let others = self.convergences.0.values();
+        let others = self.running.convergences.0.values();
         let others = others.filter_map(|c| c.meeting.as_ref());
         let others = others.filter(|o| o.runner().pid == runs);
         let in_use: Vec<u64> = others

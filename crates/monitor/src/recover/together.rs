@@ -102,7 +102,7 @@ impl Monitor {
             .values()
             .all(|g| g.members[replica].pid.is_none())
         {
-            self.kin.copy(source, replica, |_| false);
+            self.running.kin.copy(source, replica, |_| false);
         }
     }
 
@@ -358,7 +358,7 @@ impl Monitor {
         }
         if kin.members.iter().any(|(_, pid)| self.is_kin(*pid)) {
             let lives = |id| kin.members.iter().any(|(m, _)| *m == id);
-            self.kin.copy(kin.source, replica, lives);
+            self.running.kin.copy(kin.source, replica, lives);
         }
         // All of them before one of the sources goes on: when the leader makes a call that its followers have
         // confirmed, each of them has written to the shared memory what stands before it in the program. A copy

@@ -103,7 +103,7 @@ impl Monitor {
                 p.left_shared = false;
             }
         }
-        (0..self.replicas.len()).for_each(|r| self.kin.ended(id, r));
+        (0..self.replicas.len()).for_each(|r| self.running.kin.ended(id, r));
         self.retire(id);
     }
 }

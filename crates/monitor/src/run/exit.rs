@@ -191,7 +191,7 @@ impl Monitor {
         // One that was taken out before is a member no more.
         let member = g.members[replica].pid == Some(pid);
         if member {
-            self.kin.ended(id, replica);
+            self.running.kin.ended(id, replica);
             g.members[replica].pid = None;
             g.members[replica].end = Some(end);
         }

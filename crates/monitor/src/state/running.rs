@@ -1,6 +1,8 @@
 //! In which order the run is, and whether that is about to change.
 
 use super::Crowd;
+use crate::kin::KinTurn;
+use crate::meeting::Convergences;
 use std::time::{Duration, Instant};
 
 /// A program that seems to have raced so often (once, it may as well have been a fault in a follower: what is replayed, or
@@ -10,7 +12,6 @@ pub const MOST_RACES: usize = 2;
 pub const RACES_WITHIN: Duration = Duration::from_secs(60);
 
 /// In which order the run is.
-#[derive(Debug)]
 pub struct Running {
     /// One thread of a replica at a time. (Of groups that are on the way there, too.)
     pub serial: bool,
@@ -30,6 +31,10 @@ pub struct Running {
     pub races: Races,
     /// A descent that nothing forced has failed: none is tried again for the same reason.
     pub stays: bool,
+    /// The turn of processes that share memory.
+    pub kin: KinTurn,
+    /// Threads that compute and are to be interrupted.
+    pub convergences: Convergences,
 }
 
 /// Whether the order changes to clocks with the program's second thread (`--order auto`).
@@ -76,7 +81,7 @@ pub struct Races(Vec<Instant>);
 
 impl Running {
     /// From the beginning on.
-    pub fn new(serial: bool, ascends: bool) -> Running {
+    pub fn new(serial: bool, ascends: bool, kin: KinTurn) -> Running {
         let ascent = match ascends {
             true => Ascent::Open,
             false => Ascent::Never,
@@ -91,6 +96,8 @@ impl Running {
             crowd: Crowd::default(),
             races: Races::default(),
             stays: false,
+            kin,
+            convergences: Convergences::default(),
         }
     }
 }

@@ -33,7 +33,7 @@ impl Monitor {
     /// there as well? The turn is set up then. (One that shares none may come to, as soon as it leads.)
     pub(super) fn kin_may_lead(&mut self, id: GroupId, t: &Takeover) -> bool {
         let successor = t.successor;
-        if self.kin.is_led_by(successor) {
+        if self.running.kin.is_led_by(successor) {
             return true;
         }
         // (Who is still dying may still log something, and become one of the kin by that.)
@@ -84,7 +84,7 @@ impl Monitor {
                 .get(&g)
                 .is_some_and(|g| g.members[successor].pid.is_some())
         };
-        self.kin.promote(successor, lives);
+        self.running.kin.promote(successor, lives);
         true
     }
 

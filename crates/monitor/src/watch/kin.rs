@@ -12,12 +12,20 @@ impl Monitor {
         if views.iter().all(|v| v.waiting != wait::KIN) {
             return false;
         }
-        let owner = self.kin.owner(replica).and_then(|id| self.groups.get(&id));
+        let owner = self
+            .running
+            .kin
+            .owner(replica)
+            .and_then(|id| self.groups.get(&id));
         let Some(pid) = owner.and_then(|g| g.members[replica].pid) else {
             return false;
         };
         let others = self.views(pid);
-        let owner = self.kin.owner(replica).and_then(|id| self.groups.get(&id));
+        let owner = self
+            .running
+            .kin
+            .owner(replica)
+            .and_then(|id| self.groups.get(&id));
         let head = |v: &View| {
             let ring = owner.map(|g| g.segment.ring(v.slot as usize));
             ring.map_or(0, |r| r.head.load(Ordering::Acquire))
