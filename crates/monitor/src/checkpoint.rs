@@ -24,6 +24,7 @@ use crate::watch::View;
 use anyhow::Result;
 use arbitration::{Accused, Arbitration};
 pub(crate) use arbitration::{Testimony, VOTERS};
+use base::{Base, Own};
 pub(crate) use doubt::Charge;
 use doubt::Doubt;
 use geryon_abi::layout::{MAX_REPLICAS, wait};
@@ -55,17 +56,10 @@ pub struct Checkpoints {
     over: bool,
     /// The sleepers.
     pair: Option<Pair>,
-    /// Where threads run in parallel: a copy of the follower alone, and one from before that, for the follower may have
-    /// gone astray before it was copied.
-    base: Option<Pair>,
-    older: Option<Pair>,
-    /// When the next copy of the follower is due, and how long to wait after an attempt in vain.
-    base_due: Option<(Instant, Duration)>,
-    /// With more than two replicas: a copy of the leader, a younger one that followers have not come to yet, and when the next one
-    /// is due.
-    own: Option<Pair>,
-    own_coming: Option<Pair>,
-    own_due: Option<(Instant, Duration)>,
+    /// Where threads run in parallel: copies of the follower alone.
+    base: Base,
+    /// With more than two replicas: copies of the leader.
+    own: Own,
     /// Those of the next pair that are there already, the leader's copy first.
     coming: Option<Pair>,
     /// When it was tried last, and how long to wait from then.
@@ -91,12 +85,8 @@ impl Checkpoints {
             due: None,
             over: false,
             pair: None,
-            base: None,
-            older: None,
-            base_due: None,
-            own: None,
-            own_coming: None,
-            own_due: None,
+            base: Base::default(),
+            own: Own::default(),
             coming: None,
             tried: None,
             accused: None,
@@ -193,7 +183,7 @@ impl Monitor {
                 t.saturating_duration_since(Instant::now())
             })
         };
-        let copies = until(c.base_due).min(until(c.own_due));
+        let copies = until(c.base.due).min(until(c.own.due));
         Some(left.max(pause).min(copies))
     }
 
@@ -302,10 +292,10 @@ impl Monitor {
         };
         let all = [
             &mut c.pair,
-            &mut c.base,
-            &mut c.older,
-            &mut c.own,
-            &mut c.own_coming,
+            &mut c.base.last,
+            &mut c.base.older,
+            &mut c.own.last,
+            &mut c.own.coming,
             &mut c.coming,
         ];
         let ended = all.map(Option::take);
@@ -314,8 +304,8 @@ impl Monitor {
         }
         c.tried = None;
         c.due = c.due.map(|_| Instant::now());
-        c.base_due = None;
-        c.own_due = None;
+        c.base.due = None;
+        c.own.due = None;
         for pair in ended {
             self.end_pair(pair);
         }
@@ -348,7 +338,14 @@ impl Monitor {
         let Some(c) = &self.checkpoints else {
             return;
         };
-        let all = [&c.pair, &c.base, &c.older, &c.own, &c.own_coming, &c.coming];
+        let all = [
+            &c.pair,
+            &c.base.last,
+            &c.base.older,
+            &c.own.last,
+            &c.own.coming,
+            &c.coming,
+        ];
         let is_it = |p: &Pair| p.sleepers.iter().any(|s| s.pid == pid);
         if all.into_iter().flatten().any(is_it) {
             self.end_sleepers();

@@ -81,7 +81,7 @@ impl Monitor {
     /// A group whose two replicas differ, or one of which hangs, and that has sleepers.
     pub(super) fn in_dispute(&self) -> Option<GroupId> {
         let c = self.checkpoints.as_ref()?;
-        let id = [&c.pair, &c.base, &c.older]
+        let id = [&c.pair, &c.base.last, &c.base.older]
             .into_iter()
             .flatten()
             .next()?

@@ -1,4 +1,4 @@
-//! Copies of followers from which a log can be replayed again ([`strict`](super::strict)).
+//! Copies of followers, and of the leader, from which a log can be replayed again ([`strict`](super::strict)).
 
 use super::pair::Pair;
 use super::{AGAIN, AGAIN_AT_MOST};
@@ -7,6 +7,33 @@ use crate::state::{GroupId, Monitor};
 use anyhow::Result;
 use geryon_tracee::Pid;
 use std::time::{Duration, Instant};
+
+/// Copies of followers that sleep.
+#[derive(Debug, Default)]
+pub(super) struct Base {
+    pub(super) last: Option<Pair>,
+    /// One from before that: the follower may have gone astray before it was copied.
+    pub(super) older: Option<Pair>,
+    /// When the next one is due, and how long to wait after an attempt in vain.
+    pub(super) due: Option<(Instant, Duration)>,
+}
+
+/// Copies of the leader that sleep.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    pub(super) last: Option<Pair>,
+    /// A younger one that followers have not come to yet.
+    pub(super) coming: Option<Pair>,
+    /// When the next one is due, and how long to wait after an attempt in vain.
+    pub(super) due: Option<(Instant, Duration)>,
+}
+
+impl Base {
+    /// Its sleepers.
+    pub(super) fn all(&self) -> [&Option<Pair>; 2] {
+        [&self.last, &self.older]
+    }
+}
 
 impl Monitor {
     /// Where threads run in parallel the leader's often stand where they cannot be copied. The follower's copy alone is
@@ -17,13 +44,14 @@ impl Monitor {
             return Ok(());
         };
         let now = Instant::now();
-        if !self.runs_in_parallel() || c.base_due.is_some_and(|(due, _)| due > now) {
+        if !self.runs_in_parallel() || c.base.due.is_some_and(|(due, _)| due > now) {
             return Ok(());
         }
-        let wait = c.base_due.map_or(AGAIN, |(_, wait)| wait);
+        let wait = c.base.due.map_or(AGAIN, |(_, wait)| wait);
         // (Of two followers not the same again: one may have gone astray, and not know it.)
         let last = c
             .base
+            .last
             .as_ref()
             .and_then(|p| p.sleepers.first())
             .map(|s| s.source);
@@ -37,7 +65,7 @@ impl Monitor {
             None => false,
         };
         if !made && let Some(c) = &mut self.checkpoints {
-            c.base_due = Some((now + wait, (2 * wait).min(AGAIN_AT_MOST)));
+            c.base.due = Some((now + wait, (2 * wait).min(AGAIN_AT_MOST)));
         }
         Ok(())
     }
@@ -45,7 +73,7 @@ impl Monitor {
     /// Has the follower come to where the log ended when it was copied? One whose threads stand never does, whatever else they do
     /// meanwhile: it may have been astray by then, and the copy before this one is needed.
     fn base_is_confirmed(&mut self, id: GroupId) -> bool {
-        let base = self.checkpoints.as_ref().and_then(|c| c.base.as_ref());
+        let base = self.checkpoints.as_ref().and_then(|c| c.base.last.as_ref());
         let known = base.and_then(|p| Some((p.sleepers.first()?.source, p.ends.clone())));
         let (Some((source, ends)), Some(g)) = (known, self.groups.get(&id)) else {
             return true;
@@ -73,7 +101,7 @@ impl Monitor {
         let Some(c) = &mut self.checkpoints else {
             return Ok(false);
         };
-        let mut old = c.base.replace(Pair {
+        let mut old = c.base.last.replace(Pair {
             group: id,
             sleepers: vec![sleeper],
             since: Instant::now(),
@@ -83,10 +111,10 @@ impl Monitor {
         });
         // (Two that are nearly of the same age would have the same fault.)
         let counts = |p: &Pair| p.since.elapsed() >= c.every;
-        if c.older.is_none() || old.as_ref().is_some_and(counts) {
-            old = std::mem::replace(&mut c.older, old);
+        if c.base.older.is_none() || old.as_ref().is_some_and(counts) {
+            old = std::mem::replace(&mut c.base.older, old);
         }
-        c.base_due = Some((Instant::now() + c.every, AGAIN));
+        c.base.due = Some((Instant::now() + c.every, AGAIN));
         self.end_pair(old);
         Ok(true)
     }
@@ -100,13 +128,13 @@ impl Monitor {
             return Ok(());
         };
         let now = Instant::now();
-        let is_due = c.own_due.is_none_or(|(due, _)| due <= now);
+        let is_due = c.own.due.is_none_or(|(due, _)| due <= now);
         if self.has_pairs() || !self.runs_in_parallel() || !is_due {
             return Ok(());
         }
-        let wait = c.own_due.map_or(AGAIN, |(_, wait)| wait);
+        let wait = c.own.due.map_or(AGAIN, |(_, wait)| wait);
         let later = Some((now + wait, (2 * wait).min(AGAIN_AT_MOST)));
-        let ends = c.own_coming.as_ref().map(|p| p.ends.clone());
+        let ends = c.own.coming.as_ref().map(|p| p.ends.clone());
         let due = match (self.sources(), ends) {
             (Some((_, sources)), Some(ends)) => {
                 let mut followers = sources[1..].iter();
@@ -123,7 +151,7 @@ impl Monitor {
             (None, _) => later,
         };
         if let Some(c) = &mut self.checkpoints {
-            c.own_due = due;
+            c.own.due = due;
         }
         Ok(())
     }
@@ -131,8 +159,8 @@ impl Monitor {
     /// The younger copy of the leader takes the place of the one before. When the next one is due.
     fn own_is_confirmed(&mut self) -> Option<(Instant, Duration)> {
         let c = self.checkpoints.as_mut()?;
-        let old = std::mem::replace(&mut c.own, c.own_coming.take());
-        let own = c.own.as_ref().map(|p| (p.group, p.pause, p.since));
+        let old = std::mem::replace(&mut c.own.last, c.own.coming.take());
+        let own = c.own.last.as_ref().map(|p| (p.group, p.pause, p.since));
         let every = c.every;
         self.end_pair(old);
         let (id, pause, since) = own?;
@@ -159,7 +187,7 @@ impl Monitor {
         // (It may have gone on a little since.)
         let ends = group.map_or_else(Vec::new, |g| g.segment.ends());
         if let Some(c) = &mut self.checkpoints {
-            c.own_coming = Some(Pair {
+            c.own.coming = Some(Pair {
                 group: id,
                 sleepers: vec![sleeper],
                 since: Instant::now(),
@@ -173,7 +201,7 @@ impl Monitor {
 
     /// The copy of this leader that sleeps, and since when.
     pub(super) fn own_of(&self, leader: usize) -> Option<(Instant, &Made)> {
-        let own = self.checkpoints.as_ref()?.own.as_ref()?;
+        let own = self.checkpoints.as_ref()?.own.last.as_ref()?;
         let made = own.sleepers.first().filter(|s| s.source == leader)?;
         Some((own.since, made))
     }
@@ -181,7 +209,7 @@ impl Monitor {
     /// From where the log can be replayed: copies of followers of this leader, the youngest first, and since when they sleep.
     pub(super) fn bases(&self, leader: usize) -> Vec<(Instant, &Made)> {
         let all = self.checkpoints.iter();
-        let all = all.flat_map(|c| [&c.base, &c.pair, &c.older].into_iter().flatten());
+        let all = all.flat_map(|c| [&c.base.last, &c.pair, &c.base.older].into_iter().flatten());
         let follower = |p: &'_ Pair| p.sleepers.iter().position(|s| s.source != leader);
         let copies = all.filter_map(|p| Some((p.since, &p.sleepers[follower(p)?])));
         let mut copies: Vec<(Instant, &Made)> = copies.collect();
@@ -194,16 +222,16 @@ impl Monitor {
         let is_made = |c: &super::Checkpoints| {
             let has_leaders = match self.has_pairs() {
                 true => c.pair.is_some(),
-                false => c.own.is_some(),
+                false => c.own.last.is_some(),
             };
-            c.base.is_some() && has_leaders
+            c.base.last.is_some() && has_leaders
         };
         self.checkpoints.as_ref().is_none_or(is_made)
     }
 
     /// Is there anything from where the log of this leader could be replayed?
     pub(super) fn has_base(&self, id: GroupId, leader: usize) -> bool {
-        let all = self.checkpoints.iter().flat_map(|c| [&c.base, &c.older]);
+        let all = self.checkpoints.iter().flat_map(|c| c.base.all());
         let is_of = |p: &Pair| p.group == id && p.sleepers.iter().any(|s| s.source != leader);
         all.flatten().any(is_of)
     }

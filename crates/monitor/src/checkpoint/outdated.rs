@@ -32,8 +32,8 @@ impl Checkpoints {
         let age = |p: &Option<Pair>| p.as_ref().map(|p| p.since.elapsed());
         oldest(
             age(&self.pair),
-            age(&self.own),
-            age(&self.older).max(age(&self.base)),
+            age(&self.own.last),
+            age(&self.base.older).max(age(&self.base.last)),
         )
     }
 }
@@ -56,11 +56,11 @@ impl Monitor {
                 let age = p.as_ref().map(|p| p.since.elapsed());
                 age.is_none_or(|a| a > AGAIN_AT_MOST)
             };
-            if is_old(&c.base) {
-                c.base_due = None;
+            if is_old(&c.base.last) {
+                c.base.due = None;
             }
-            if is_old(&c.own) {
-                c.own_due = None;
+            if is_old(&c.own.last) {
+                c.own.due = None;
             }
         }
     }
@@ -72,10 +72,10 @@ impl Monitor {
         };
         let ended = match c.oldest() {
             Some(Oldest::Own) => {
-                c.own_due = None;
-                c.own.take()
+                c.own.due = None;
+                c.own.last.take()
             }
-            Some(Oldest::Base) => c.older.take().or_else(|| c.base.take()),
+            Some(Oldest::Base) => c.base.older.take().or_else(|| c.base.last.take()),
             Some(Oldest::Pair) | None => None,
         };
         if ended.is_some() {
