@@ -343,5 +343,5 @@ impl Monitor {
 
 /// Is nobody lost, and no verdict open?
 fn is_quiet(g: &Group) -> bool {
-    g.takeover.is_none() && g.reports.is_empty() && g.crashes.is_empty() && !g.ending
+    g.takeover.is_none() && !g.dispute.is_open() && !g.ending
 }

@@ -102,7 +102,10 @@ impl Monitor {
             t.overtaken.push(info);
             return Ok(tracee.resume(0)?);
         }
-        let adopted = self.groups.get(&group).is_some_and(|g| g.adopted);
+        let adopted = self
+            .groups
+            .get(&group)
+            .is_some_and(|g| g.parenthood.adopted);
         let info = if adopted && signal == libc::SIGCHLD {
             match self.child_signal(tid, pid, &info) {
                 Some(info) => info,

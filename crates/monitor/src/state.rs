@@ -4,6 +4,7 @@ mod births;
 mod console;
 mod crowd;
 mod family;
+mod forks;
 mod group;
 mod job;
 mod kit;

@@ -161,8 +161,8 @@ impl Monitor {
                 continue;
             }
             g.leader = successor;
-            g.adopted = true;
-            let heir_of = g.heir_of.take();
+            g.parenthood.adopted = true;
+            let heir_of = g.descriptors.heir_of.take();
             let h = g.segment.header();
             h.leader.store(successor as u32, Ordering::SeqCst);
             // (Descriptors are the former one's until the successor has fetched them: its agent says so.)
@@ -422,7 +422,8 @@ impl Monitor {
         let (id, _) = self.membership(pid)?;
         let g = self.groups.get(&id)?;
         let guest = self.processes.get(&pid).and_then(|p| p.guest);
-        g.heir_of
+        g.descriptors
+            .heir_of
             .or_else(|| Some(g.takeover.as_ref()?.predecessor(guest)))
     }
 

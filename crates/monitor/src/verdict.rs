@@ -95,7 +95,7 @@ impl Monitor {
             return Ok(());
         }
         if let Some(g) = self.groups.get_mut(&group) {
-            g.reports.push(Reported {
+            g.dispute.reports.push(Reported {
                 replica,
                 tid,
                 report,
@@ -121,7 +121,7 @@ impl Monitor {
         let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
             return;
         };
-        let Some(first) = g.reports.first().cloned() else {
+        let Some(first) = g.dispute.reports.first().cloned() else {
             return;
         };
         if self.is_replayed_again(id) || self.outcome.is_some() {
@@ -226,7 +226,9 @@ impl Monitor {
             Some(r) => self.failed_on(r, &cores),
             None if consequence.is_empty() => {
                 let g = self.groups.get(&id);
-                let against = g.iter().flat_map(|g| g.reports.iter().map(|r| r.replica));
+                let against = g
+                    .iter()
+                    .flat_map(|g| g.dispute.reports.iter().map(|r| r.replica));
                 let against: BTreeSet<usize> = against.collect();
                 return self.believe(leader, against.into_iter().collect());
             }
@@ -276,7 +278,7 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             return false;
         };
-        g.reports.iter().any(|r| {
+        g.dispute.reports.iter().any(|r| {
             let word = g.segment.log_word(r.report.slot as usize, r.report.pos);
             !kind::exists(kind_of(word.load(Ordering::Acquire)))
         })
@@ -320,13 +322,14 @@ impl Monitor {
         let g = self.groups.get(&id)?;
         let (total, unborn) = (g.voters(), g.unborn());
         let against_leader = g
+            .dispute
             .reports
             .iter()
             .filter(|r| r.report.at() == report.at() && r.report.ours == report.ours)
             .count();
         let silent: Vec<Pid> = g
             .followers()
-            .filter(|(r, _)| g.reports.iter().all(|x| x.replica != *r))
+            .filter(|(r, _)| g.dispute.reports.iter().all(|x| x.replica != *r))
             .map(|(_, pid)| pid)
             .collect();
         let ended = g.ended();

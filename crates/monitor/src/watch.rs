@@ -307,8 +307,8 @@ impl Monitor {
             let is_deaf = |v: &View| v.waiting == wait::RECORD && head(v) > v.waiting_for;
             let deaf = views.iter().any(is_deaf);
             let beyond = views.iter().any(|v| is_beyond(g, v));
-            let judged = g.reports.iter().any(|r| r.replica == replica)
-                || g.crashes.iter().any(|c| c.replica == replica);
+            let judged = g.dispute.reports.iter().any(|r| r.replica == replica)
+                || g.dispute.crashes.iter().any(|c| c.replica == replica);
             if self.watch.is_astray(pid, beyond) && !judged {
                 self.stuck(id, replica, BEYOND);
                 return;
@@ -382,13 +382,13 @@ impl Monitor {
 
     /// Is there something that a verdict is due on?
     pub(crate) fn has_open_verdicts(&self) -> bool {
-        let open = |g: &Group| !(g.ending || g.reports.is_empty() && g.crashes.is_empty());
+        let open = |g: &Group| !g.ending && g.dispute.is_open();
         self.groups.values().any(open)
     }
 
     /// Reports and crashes whose verdict is possible by now.
     pub(crate) fn judge_open(&mut self) -> Result<()> {
-        let reports = |g: &Group| !g.reports.is_empty();
+        let reports = |g: &Group| !g.dispute.reports.is_empty();
         for id in self.groups_with(reports) {
             self.judge_reports(id, UNDECIDED);
         }
@@ -399,7 +399,7 @@ impl Monitor {
     }
 
     fn with_crashes(&self) -> Vec<GroupId> {
-        self.groups_with(|g| !g.crashes.is_empty())
+        self.groups_with(|g| !g.dispute.crashes.is_empty())
     }
 
     fn groups_with(&self, what: impl Fn(&Group) -> bool) -> Vec<GroupId> {

@@ -92,7 +92,7 @@ impl Monitor {
             return self.doubted().filter(|d| *d == id && is_open);
         }
         let accused = c.accused.as_ref().is_some_and(|a| a.group == id);
-        let differ = (accused || !g.reports.is_empty()) && is_open;
+        let differ = (accused || !g.dispute.reports.is_empty()) && is_open;
         (differ && g.voters() == REPLICAS).then_some(id)
     }
 

@@ -284,7 +284,7 @@ impl Monitor {
     /// may be a copy that has inherited the leader's fault.)
     pub(crate) fn reports_contradict(&mut self, id: GroupId) -> bool {
         let reports: Vec<usize> = match self.groups.get(&id) {
-            Some(g) => g.reports.iter().map(|r| r.replica).collect(),
+            Some(g) => g.dispute.reports.iter().map(|r| r.replica).collect(),
             None => return false,
         };
         let mut found = Findings::default();
@@ -310,10 +310,10 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             return Astray::Lost;
         };
-        if let Some(r) = g.reports.iter().find(|r| r.replica == seat) {
+        if let Some(r) = g.dispute.reports.iter().find(|r| r.replica == seat) {
             return Astray::Differs(r.report.slot, r.report.pos, r.report.ours);
         }
-        if let Some(c) = g.crashes.iter().find(|c| c.replica == seat) {
+        if let Some(c) = g.dispute.crashes.iter().find(|c| c.replica == seat) {
             return Astray::Crashes(c.slot, c.pos, c.signal, c.pc_name);
         }
         if g.members[seat].pid.is_none() {

@@ -112,8 +112,8 @@ impl Monitor {
             return Ok(false);
         };
         let leader = g.leader;
-        let differs = g.reports.iter().map(|r| r.replica);
-        let crashes = g.crashes.iter().map(|c| c.replica);
+        let differs = g.dispute.reports.iter().map(|r| r.replica);
+        let crashes = g.dispute.crashes.iter().map(|c| c.replica);
         let stands = g.followers().map(|f| f.0);
         let accused = c.accused.as_ref();
         // (Who computes without end, is stopped or crashes is no race.)
@@ -124,9 +124,13 @@ impl Monitor {
         let (Some(astray), Some(leader_pid)) = (astray, g.leader_pid()) else {
             return Ok(false);
         };
-        let leads = g.reports.iter().any(|r| r.replica == leader);
+        let leads = g.dispute.reports.iter().any(|r| r.replica == leader);
         let stops = circle.is_some() && self.options.on_race == OnRace::Stop;
-        let is_to_stop = stops || g.reports.first().is_some_and(|r| self.stops_for_race(r));
+        let is_to_stop = stops
+            || g.dispute
+                .reports
+                .first()
+                .is_some_and(|r| self.stops_for_race(r));
         if !self.runs_in_parallel() || leads || is_to_stop || is_other {
             return Ok(false);
         }
@@ -327,7 +331,7 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             return;
         };
-        let of_try = g.reports.iter().find(|r| r.replica == t.seat);
+        let of_try = g.dispute.reports.iter().find(|r| r.replica == t.seat);
         let place = of_try.map(|r| Stretch::new(r.report.slot, r.report.pos));
         let stamp = place.and_then(|p| g.segment.stamp(p.slot as usize, p.pos));
         let Some(r) = self.replay_mut() else {
@@ -357,8 +361,8 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             return Came::Astray;
         };
-        let differs = g.reports.iter().any(|r| r.replica == t.seat);
-        let crashes = g.crashes.iter().any(|c| c.replica == t.seat);
+        let differs = g.dispute.reports.iter().any(|r| r.replica == t.seat);
+        let crashes = g.dispute.crashes.iter().any(|c| c.replica == t.seat);
         if differs || crashes || g.members[t.seat].pid != Some(t.pid) {
             return Came::Astray;
         }

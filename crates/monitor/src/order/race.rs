@@ -56,7 +56,7 @@ impl Monitor {
         if !self.may_descend() {
             return false;
         }
-        let reports = self.groups.get(&id).map(|g| g.reports.clone());
+        let reports = self.groups.get(&id).map(|g| g.dispute.reports.clone());
         if let Some(first) = reports.unwrap_or_default().first() {
             let text = self.describe(id, first, verdict, None);
             eprint!("{text}");

@@ -184,7 +184,7 @@ impl Monitor {
     /// The copy does not make again what its source has forked.
     fn inherit_births(&mut self, id: GroupId, seat: Seat, source: usize) {
         if let Some(g) = self.groups.get_mut(&id) {
-            g.births[seat.replica] = g.births[source].clone();
+            g.forks.births[seat.replica] = g.forks.births[source].clone();
         }
     }
 

@@ -275,7 +275,7 @@ impl Monitor {
     /// process now would not find the child's group among those that lack the copy.
     fn has_early_child(&self, id: GroupId, replica: usize) -> bool {
         let children = self.groups.get(&id).into_iter();
-        let children = children.flat_map(|g| g.children.values());
+        let children = children.flat_map(|g| g.forks.children.values());
         children.filter_map(|c| self.groups.get(c)).any(|child| {
             child.members[replica].pid.is_some()
                 && child.leader_pid().is_none()
@@ -287,8 +287,8 @@ impl Monitor {
     pub(super) fn is_healthy(&self, id: GroupId, replica: usize, pid: Pid) -> bool {
         self.groups.get(&id).is_some_and(|g| {
             g.members[replica].pid == Some(pid)
-                && g.reports.iter().all(|x| x.replica != replica)
-                && g.crashes.iter().all(|c| c.replica != replica)
+                && g.dispute.reports.iter().all(|x| x.replica != replica)
+                && g.dispute.crashes.iter().all(|c| c.replica != replica)
                 && (replica != g.leader || g.takeover.is_none())
         })
     }
@@ -314,7 +314,7 @@ impl Monitor {
     /// parent may be gone by then.)
     pub(super) fn is_yet_to_be_born(&self, id: GroupId, replica: usize) -> bool {
         let is_parents = |g: &Group| {
-            let mut children = g.children.iter();
+            let mut children = g.forks.children.iter();
             children.find_map(|(fork, child)| (*child == id).then_some(*fork))
         };
         let groups = || self.groups.iter().chain(&self.family.retired);
@@ -322,7 +322,8 @@ impl Monitor {
         let Some((of, parent, fork)) = parent else {
             return false;
         };
-        let is_to_fork = parent.members[replica].pid.is_some() && !parent.births[replica].has(fork);
+        let is_to_fork =
+            parent.members[replica].pid.is_some() && !parent.forks.births[replica].has(fork);
         let comes = |(pid, p): (&Pid, &Process)| {
             let is_it = p.parent == Some((of, replica)) && p.group.is_none();
             is_it && p.fork == Some(fork) && self.threads.get(pid).is_some_and(|t| !t.ends)

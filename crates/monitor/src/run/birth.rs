@@ -71,7 +71,7 @@ impl Monitor {
         if let Some((id, replica)) = parent
             && let Some(g) = self.groups.get_mut(&id)
         {
-            g.births[replica].add(fork);
+            g.forks.births[replica].add(fork);
         }
     }
 
@@ -122,7 +122,7 @@ impl Monitor {
         let Some(pg) = parent_group(&mut self.groups, &mut self.family.retired, parent) else {
             return Ok(Some(-1));
         };
-        if pg.stillborn.contains(&sequence) {
+        if pg.forks.stillborn.contains(&sequence) {
             kill(pid, libc::SIGKILL);
             return Ok(Some(-1));
         }
@@ -136,7 +136,7 @@ impl Monitor {
         let parent_pid = pg.leader_pid();
         let alive = pg.segment.header().alive.load(Ordering::Acquire);
         let areas = pg.areas.inherited();
-        let id = *pg.children.entry(sequence).or_insert(next);
+        let id = *pg.forks.children.entry(sequence).or_insert(next);
         if id == next {
             // The first replica's child to come here.
             self.family.next_group += 1;
@@ -212,7 +212,7 @@ impl Monitor {
         }
         let led = &g.members[g.leader];
         if replica != g.leader && led.pid.is_none() && led.end.is_none() && !late {
-            g.early.push(pid);
+            g.forks.early.push(pid);
             return Ok(None);
         }
         if replica != g.leader {
@@ -263,10 +263,10 @@ impl Monitor {
         let Some(pg) = parent_group(&mut self.groups, &mut self.family.retired, of) else {
             return;
         };
-        let fork = pg.children.iter().find(|(_, child)| **child == id);
+        let fork = pg.forks.children.iter().find(|(_, child)| **child == id);
         let fork = fork.map(|(sequence, _)| *sequence);
         if let Some(sequence) = fork {
-            pg.names.entry(sequence).or_insert(pid);
+            pg.forks.names.entry(sequence).or_insert(pid);
         }
         let maker = pg.name.shown;
         let whose = self.parent_of(of);
@@ -298,7 +298,7 @@ impl Monitor {
             return Some(0);
         };
         let group = self.groups.get(&member.0);
-        if let Some(name) = group.and_then(|g| g.names.get(&sequence)) {
+        if let Some(name) = group.and_then(|g| g.forks.names.get(&sequence)) {
             return Some(*name);
         }
         if self.forget_lost_newborn(member, sequence) {
@@ -337,7 +337,7 @@ impl Monitor {
             );
         }
         if let Some(g) = self.groups.get_mut(&id) {
-            g.heir_of = former;
+            g.descriptors.heir_of = former;
             g.remains_of(former);
         }
         2
@@ -348,7 +348,7 @@ impl Monitor {
         if let Some((id, _)) = self.membership(pid)
             && let Some(g) = self.groups.get_mut(&id)
         {
-            g.heir_of = None;
+            g.descriptors.heir_of = None;
             self.forget_retired();
         }
     }

@@ -114,8 +114,8 @@ impl Monitor {
         let mut group = Group::new(segment, self.replicas.len(), leader, areas);
         group.members[leader].pid = Some(pid);
         group.name = name;
-        group.reaps_orphans = reaps_orphans;
-        group.adopted = adopted;
+        group.parenthood.reaps_orphans = reaps_orphans;
+        group.parenthood.adopted = adopted;
         let mask = tracee.mask()?;
         let mut stillborn = Vec::new();
         for r in (0..self.replicas.len()).filter(|r| *r != leader && alive & (1 << *r) != 0) {

@@ -42,13 +42,13 @@ impl Monitor {
                 signal,
             };
             if let Some(g) = self.groups.get_mut(&id) {
-                g.lost_newborns.push(newborn);
+                g.forks.lost.push(newborn);
             }
             // Where the leader's fork has failed, its followers end their children themselves.
             let named = |m: &Monitor| {
                 m.groups
                     .get(&id)
-                    .is_some_and(|g| g.names.contains_key(&fork))
+                    .is_some_and(|g| g.forks.names.contains_key(&fork))
             };
             if named(self) {
                 self.miss_newborn(id, fork);
@@ -71,10 +71,11 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return false;
         };
-        let before = g.lost_newborns.len();
-        g.lost_newborns
+        let before = g.forks.lost.len();
+        g.forks
+            .lost
             .retain(|n| (n.replica, n.fork) != (replica, fork));
-        g.lost_newborns.len() < before
+        g.forks.lost.len() < before
     }
 
     /// A child that has not said yet who it is was sent a signal that it catches: its handler would run in the midst
@@ -112,8 +113,8 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
-        let (missed, others) = g.lost_newborns.iter().partition(|n| n.fork == fork);
-        g.lost_newborns = others;
+        let (missed, others) = g.forks.lost.iter().partition(|n| n.fork == fork);
+        g.forks.lost = others;
         let missed: Vec<Newborn> = missed;
         for n in missed {
             if !self.is_dropped(n.replica) && !self.leads(id, n.replica) {
@@ -125,7 +126,7 @@ impl Monitor {
     /// Has the program killed this child, or its sibling that leads?
     pub(super) fn is_wanted(&self, id: GroupId, newborn: &Process) -> bool {
         let g = self.groups.get(&id);
-        let stillborn = |f: u64| g.is_some_and(|g| g.stillborn.contains(&f));
+        let stillborn = |f: u64| g.is_some_and(|g| g.forks.stillborn.contains(&f));
         newborn.doomed || newborn.fork.is_some_and(stillborn)
     }
 
@@ -134,15 +135,15 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return;
         };
-        g.stillborn.insert(fork);
+        g.forks.stillborn.insert(fork);
         // The fork counts as made: who takes over is told of this child, and of its end.
-        let shown = *g.names.entry(fork).or_insert(pid);
+        let shown = *g.forks.names.entry(fork).or_insert(pid);
         let name = Name::child_of(g.name.shown, shown);
         self.child_ended(name, End::Killed(signal));
         let Some(g) = self.groups.get(&id) else {
             return;
         };
-        let Some(child) = g.children.get(&fork).copied() else {
+        let Some(child) = g.forks.children.get(&fork).copied() else {
             return;
         };
         if let Some(g) = self.groups.get_mut(&child) {

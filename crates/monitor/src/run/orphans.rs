@@ -59,7 +59,7 @@ impl Monitor {
             let named = self.groups.iter().filter(called).find(lives);
             let (id, g) = named.or_else(|| self.family.retired.iter().find(called))?;
             let (id, next) = (*id, g.name.parent);
-            if g.reaps_orphans {
+            if g.parenthood.reaps_orphans {
                 return Some(id);
             }
             at = next;
@@ -93,7 +93,7 @@ impl Monitor {
             return;
         };
         if let Some(g) = self.groups.get_mut(&id) {
-            g.reaps_orphans = wants;
+            g.parenthood.reaps_orphans = wants;
         }
         if wants {
             self.adopt(id);

@@ -1,14 +1,13 @@
 //! A process group: the replicas of one logical process, who leads, and what is open between them.
 
 use super::End;
-use super::births::Births;
+use super::forks::Forks;
 use super::job::Job;
 use crate::code::Areas;
-use crate::run::Newborn;
 use crate::segment::Segment;
 use crate::takeover::Takeover;
 use geryon_tracee::Pid;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -33,6 +32,47 @@ pub struct Group {
     pub takeover: Option<Takeover>,
     /// What the program calls the process and its parent.
     pub name: Name,
+    /// Is it stopped?
+    pub job: Job,
+    /// Where the trampolines lie.
+    pub areas: Areas,
+    /// What has come of its forks.
+    pub forks: Forks,
+    /// Its vforks' children.
+    pub guests: Guests,
+    /// Who else has its leader's descriptors.
+    pub descriptors: Descriptors,
+    /// Which children are its own.
+    pub parenthood: Parenthood,
+    /// In what its replicas differ.
+    pub dispute: Dispute,
+}
+
+/// Vforks' children, which run in the memory of their group's members.
+#[derive(Debug, Default)]
+pub struct Guests {
+    /// Followers' vforks' children that have ended last, by replica and slot: what the program calls them,
+    /// and how. The leader's may not have ended yet.
+    pub ends: HashMap<(usize, u64), (Pid, End)>,
+    /// Leaders' vforks' children of whose ends the program has been told last, by slot: by which replica, and
+    /// what the program calls it. The next leader's may not have ended yet.
+    pub told: HashMap<u64, (usize, Pid)>,
+}
+
+/// Processes that have descriptors in a leader's place.
+#[derive(Debug, Default)]
+pub struct Descriptors {
+    /// Its leader, which leads from its birth on, fetches the descriptors of this process.
+    pub heir_of: Option<Pid>,
+    /// Processes that had its leader's descriptors before it, and that may have yet to end.
+    pub remains: Vec<Pid>,
+    /// Since when its leader waits for their ends.
+    pub closes_since: Option<Instant>,
+}
+
+/// Which children a process has, for its kernel and for the program.
+#[derive(Debug, Default)]
+pub struct Parenthood {
     /// Another replica leads than at first, or others' children are the process's: its kernel knows others as its children
     /// than the program.
     pub adopted: bool,
@@ -40,41 +80,24 @@ pub struct Group {
     pub given_by_first: bool,
     /// It is to have the children that its descendants leave (PR_SET_CHILD_SUBREAPER).
     pub reaps_orphans: bool,
-    /// Is it stopped?
-    pub job: Job,
-    /// Where the trampolines lie.
-    pub areas: Areas,
-    /// Forked processes that follow and have come before their leader.
-    pub early: Vec<Pid>,
-    /// Its leader, which leads from its birth on, fetches the descriptors of this process.
-    pub heir_of: Option<Pid>,
-    /// Processes that had its leader's descriptors before it, and that may have yet to end.
-    pub remains: Vec<Pid>,
-    /// Since when its leader waits for their ends.
-    pub closes_since: Option<Instant>,
-    /// Forked children that have said who they are and lead, by the fork's number: what the program calls
-    /// them.
-    pub names: HashMap<u64, Pid>,
-    /// Followers' forked children that were killed before they came to their group.
-    pub lost_newborns: Vec<Newborn>,
-    /// Forks whose child the program has killed before it came to its group.
-    pub stillborn: HashSet<u64>,
-    /// Forks that each replica's process has made, or the one that it is a copy of.
-    pub births: Vec<Births>,
-    /// Groups of forked children by the fork's number.
-    pub children: HashMap<u64, GroupId>,
-    /// Followers' vforks' children that have ended last, by replica and slot: what the program calls them,
-    /// and how. The leader's may not have ended yet.
-    pub guest_ends: HashMap<(usize, u64), (Pid, End)>,
-    /// Leaders' vforks' children of whose ends the program has been told last, by slot: by which replica, and
-    /// what the program calls it. The next leader's may not have ended yet.
-    pub guest_told: HashMap<u64, (usize, Pid)>,
+}
+
+/// In what replicas differ, and who says so.
+#[derive(Debug, Default)]
+pub struct Dispute {
     /// Replicas stopped by a fatal signal of their own, waiting for the others' verdict.
     pub crashes: Vec<Crash>,
     /// The last follower that crashed inside the agent: slot, position, program counter.
     pub agent_crash: Option<(usize, (u32, u64, u64))>,
     /// Replicas that reported a divergence.
     pub reports: Vec<Reported>,
+}
+
+impl Dispute {
+    /// Is a verdict due?
+    pub fn is_open(&self) -> bool {
+        !(self.reports.is_empty() && self.crashes.is_empty())
+    }
 }
 
 /// Is another signal than SIGCHLD sent at the process's end, or none?
@@ -131,25 +154,13 @@ impl Group {
             doomed: false,
             takeover: None,
             name: Name::default(),
-            adopted: false,
-            given_by_first: false,
-            reaps_orphans: false,
             areas,
-            early: Vec::new(),
-            heir_of: None,
-            remains: Vec::new(),
-            closes_since: None,
             job: Job::default(),
-            names: HashMap::new(),
-            lost_newborns: Vec::new(),
-            stillborn: HashSet::new(),
-            births: vec![Births::default(); n],
-            children: HashMap::new(),
-            guest_ends: HashMap::new(),
-            guest_told: HashMap::new(),
-            crashes: Vec::new(),
-            agent_crash: None,
-            reports: Vec::new(),
+            forks: Forks::of(n),
+            guests: Guests::default(),
+            descriptors: Descriptors::default(),
+            parenthood: Parenthood::default(),
+            dispute: Dispute::default(),
         }
     }
 
@@ -162,7 +173,7 @@ impl Group {
     /// to: who is to lead in a lost leader's place may be lost before its process is born.
     pub fn take_early(&mut self) -> Vec<Pid> {
         match self.leader_pid() {
-            Some(_) => std::mem::take(&mut self.early),
+            Some(_) => std::mem::take(&mut self.forks.early),
             None => Vec::new(),
         }
     }
@@ -209,8 +220,8 @@ impl Group {
     pub fn forget(&mut self, replica: usize) {
         self.segment.drop_replica(replica);
         self.members[replica].pid = None;
-        self.reports.retain(|r| r.replica != replica);
-        self.crashes.retain(|c| c.replica != replica);
+        self.dispute.reports.retain(|r| r.replica != replica);
+        self.dispute.crashes.retain(|c| c.replica != replica);
     }
 }
 

@@ -103,7 +103,7 @@ impl Monitor {
             told: false,
             reaped: Reaped::No,
         });
-        if let Some(parent) = self.groups.get(&id).filter(|g| g.adopted) {
+        if let Some(parent) = self.groups.get(&id).filter(|g| g.parenthood.adopted) {
             look_again(parent);
             // (Another signal than SIGCHLD is the kernel's to send.)
             if let Some(p) = parent.leader_pid().filter(|_| !name.is_clone) {
@@ -146,7 +146,7 @@ impl Monitor {
             e.told = false;
             is_news = true;
         }
-        if let Some(g) = self.groups.get(&id).filter(|g| g.adopted) {
+        if let Some(g) = self.groups.get(&id).filter(|g| g.parenthood.adopted) {
             look_again(g);
             if let Some(pid) = g.leader_pid().filter(|_| is_news) {
                 self.send_child_signal(pid);
@@ -159,7 +159,7 @@ impl Monitor {
     pub(super) fn note_reaped(&mut self, pid: Pid) {
         let own = self.membership(pid).and_then(|(id, replica)| {
             let g = self.groups.get(&id)?;
-            (g.leader == replica && !g.adopted).then_some(g.name.shown)
+            (g.leader == replica && !g.parenthood.adopted).then_some(g.name.shown)
         });
         if let Some(own) = own {
             self.ask_kernel(own);
@@ -185,17 +185,17 @@ impl Monitor {
             // The kernel answers its parent's waits, or it is forgotten, as it has been found.
             None => {
                 let mut all = self.groups.values();
-                all.any(|g| g.name.shown == parent && !g.adopted)
+                all.any(|g| g.name.shown == parent && !g.parenthood.adopted)
             }
         }
     }
 
     /// From now on the process is told here who of its children has ended.
     pub(crate) fn adopt(&mut self, id: GroupId) {
-        let Some(g) = self.groups.get_mut(&id).filter(|g| !g.adopted) else {
+        let Some(g) = self.groups.get_mut(&id).filter(|g| !g.parenthood.adopted) else {
             return;
         };
-        g.adopted = true;
+        g.parenthood.adopted = true;
         let own = g.name.shown;
         self.ask_kernel(own);
         if let Some(g) = self.groups.get(&id) {
@@ -208,7 +208,11 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             return;
         };
-        let (own, adopted, reaps_orphans) = (g.name.shown, g.adopted, g.reaps_orphans);
+        let (own, adopted, reaps_orphans) = (
+            g.name.shown,
+            g.parenthood.adopted,
+            g.parenthood.reaps_orphans,
+        );
         if !adopted {
             self.ask_kernel(own);
         }
@@ -248,7 +252,7 @@ impl Monitor {
 
     /// A process is gone that was forked in this group: perhaps there is none left to wait for.
     pub(crate) fn fewer_children(&self, id: GroupId) {
-        if let Some(g) = self.groups.get(&id).filter(|g| g.adopted) {
+        if let Some(g) = self.groups.get(&id).filter(|g| g.parenthood.adopted) {
             look_again(g);
         }
     }
@@ -257,7 +261,7 @@ impl Monitor {
     /// have been told in a call that was not logged.
     pub(super) fn doubt_reaped(&mut self, replica: usize) {
         let led = self.groups.values();
-        let led = led.filter(|g| g.leader == replica && !g.adopted);
+        let led = led.filter(|g| g.leader == replica && !g.parenthood.adopted);
         let led: Vec<Pid> = led.map(|g| g.name.shown).collect();
         for own in led {
             self.ask_kernel(own);
@@ -307,9 +311,10 @@ impl Monitor {
     /// left to this group's?
     fn has_orphan_to_come(&self, id: GroupId, replica: usize) -> bool {
         let is_to_fork = |g: &Group| {
-            let known = |fork: &u64| g.names.contains_key(fork) || g.stillborn.contains(fork);
-            let is_made = |fork: u64| g.births[replica].has(fork);
-            let mut made = g.births.iter().flat_map(|b| b.all());
+            let known =
+                |fork: &u64| g.forks.names.contains_key(fork) || g.forks.stillborn.contains(fork);
+            let is_made = |fork: u64| g.forks.births[replica].has(fork);
+            let mut made = g.forks.births.iter().flat_map(|b| b.all());
             made.any(|fork| !is_made(fork) && !known(&fork))
         };
         let mut all = self.groups.values();
@@ -417,7 +422,7 @@ impl Monitor {
         }
         // (Who is an orphan may be yet to be born: the process that makes it still follows.)
         let is_there = |g: &Group| {
-            let has_come = g.living().next().is_some() || !g.early.is_empty();
+            let has_come = g.living().next().is_some() || !g.forks.early.is_empty();
             g.leader_gone.is_none() && (has_come || g.name.is_orphan)
         };
         let mut living = children.iter().filter_map(|id| self.groups.get(id));

@@ -27,7 +27,7 @@ impl Monitor {
     /// Has a child of the replica's been killed before it had said who it is? (It lacks one when the fork is the
     /// program's; where the leader's has failed it has ended its own.)
     pub(crate) fn lacks_child(&self, replica: usize) -> bool {
-        let mut lost = self.groups.values().flat_map(|g| &g.lost_newborns);
+        let mut lost = self.groups.values().flat_map(|g| &g.forks.lost);
         lost.any(|n| n.replica == replica)
     }
 }

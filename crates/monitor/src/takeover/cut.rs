@@ -89,7 +89,9 @@ fn strays(survivors: &[Survivor], first: usize) -> Vec<usize> {
 impl Monitor {
     /// Has a survivor reported that it differs from what the former leader logged?
     pub(super) fn disagrees(&self, id: GroupId) -> bool {
-        self.groups.get(&id).is_some_and(|g| !g.reports.is_empty())
+        self.groups
+            .get(&id)
+            .is_some_and(|g| !g.dispute.reports.is_empty())
     }
 
     /// Cut the log off once all survivors are at rest. True when that is done, or nothing has to be.
@@ -115,7 +117,7 @@ impl Monitor {
         }
         let is_held = |s: &&Stand| is_held(s, head(s.slot));
         let place = |s: &Stand| {
-            let reported = g.reports.iter().find(|r| r.tid == s.tid);
+            let reported = g.dispute.reports.iter().find(|r| r.tid == s.tid);
             let before = match s.waiting {
                 wait::KERNEL => s.pos,
                 _ => s.standing,
@@ -234,7 +236,7 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return Ok(());
         };
-        for r in std::mem::take(&mut g.reports) {
+        for r in std::mem::take(&mut g.dispute.reports) {
             let tracee = Stopped(r.tid);
             let mut regs = tracee.regs()?;
             regs.rax = 0;

@@ -121,8 +121,8 @@ impl Monitor {
             });
             // A fork whose child was lost before it said who it is was not made.
             let forks = is_fork(nr, frame, memory);
-            let result =
-                result.filter(|r| !forks || g.names.values().any(|child| *child == *r as Pid));
+            let result = result
+                .filter(|r| !forks || g.forks.names.values().any(|child| *child == *r as Pid));
             let call = result.map(|result| Call {
                 nr,
                 digest: word(block_field!(flight_digest)),

@@ -14,7 +14,7 @@ impl Monitor {
         };
         let own: Option<GroupId> = self.membership(pid).map(|(id, _)| id);
         let g = own.and_then(|id| self.groups.get(&id));
-        let is_heir = g.is_some_and(|g| g.heir_of.is_some());
+        let is_heir = g.is_some_and(|g| g.descriptors.heir_of.is_some());
         if g.and_then(|g| g.takeover.as_ref())
             .is_some_and(Takeover::is_in_group)
         {

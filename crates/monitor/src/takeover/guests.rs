@@ -78,7 +78,7 @@ impl Monitor {
                     continue;
                 };
                 let told = self.processes.get(&pid).is_none_or(|p| p.told);
-                let last = g.guest_ends.get(&(successor, slot)).copied();
+                let last = g.guests.ends.get(&(successor, slot)).copied();
                 let parent = g.name.shown;
                 // (The successor may still be at the child before this one.)
                 let same = last.filter(|(shown, _)| self.guest_id(pid, slot) == Some(*shown));
@@ -153,7 +153,7 @@ impl Monitor {
         let replica = p.replica;
         if g.leader != replica {
             if let End::Exited(_) = end {
-                g.guest_ends.insert((replica, slot), (p.shown, end));
+                g.guests.ends.insert((replica, slot), (p.shown, end));
                 // (Its replica may come to lead before it is gone.)
                 p.told = true;
             }
@@ -161,7 +161,7 @@ impl Monitor {
             p.told = true;
             let mut name = Name::child_of(g.name.shown, p.shown_as(pid));
             name.is_clone = made_as_clone(pid);
-            let before = g.guest_told.insert(slot, (replica, name.shown));
+            let before = g.guests.told.insert(slot, (replica, name.shown));
             // The former leader's has ended before that one was lost: the program's child is the same.
             let is_news = before.is_none_or(|(by, shown)| by == replica || shown != name.shown);
             if is_news {

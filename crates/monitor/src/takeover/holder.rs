@@ -75,7 +75,10 @@ impl Group {
             let memory = RemoteMemory::open(leader);
             !memory.is_ok_and(|m| has_fetched(&m))
         });
-        let holder = self.heir_of.or_else(|| Some(takeover?.predecessor(None)));
+        let holder = self
+            .descriptors
+            .heir_of
+            .or_else(|| Some(takeover?.predecessor(None)));
         Some(holder.unwrap_or(leader))
     }
 }
@@ -92,7 +95,7 @@ impl Monitor {
     pub(crate) fn has_heir_of(&self, t: &Takeover) -> bool {
         self.groups.values().any(|g| {
             let holder = g.takeover.as_ref().map(|t| t.predecessor(None));
-            [g.heir_of, holder]
+            [g.descriptors.heir_of, holder]
                 .into_iter()
                 .flatten()
                 .any(|h| t.lost.has_led(h))

@@ -12,15 +12,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 impl Group {
     /// These have had its leader's descriptors.
     pub(crate) fn remains_of(&mut self, processes: impl IntoIterator<Item = Pid>) {
-        self.remains.extend(processes);
-        self.closes_since = None;
+        self.descriptors.remains.extend(processes);
+        self.descriptors.closes_since = None;
         self.segment.header().remains.store(1, Ordering::SeqCst);
     }
 
     /// Nobody waits for them any more.
     fn let_go(&mut self) {
-        self.remains.clear();
-        self.closes_since = None;
+        self.descriptors.remains.clear();
+        self.descriptors.closes_since = None;
         self.segment.header().remains.store(0, Ordering::SeqCst);
     }
 }
@@ -35,7 +35,7 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return 0;
         };
-        let since = *g.closes_since.get_or_insert_with(Instant::now);
+        let since = *g.descriptors.closes_since.get_or_insert_with(Instant::now);
         if since.elapsed() > PATIENCE {
             g.let_go();
             self.say(
@@ -43,17 +43,17 @@ impl Monitor {
             );
             return 0;
         }
-        if g.takeover.is_some() || g.heir_of.is_some() {
+        if g.takeover.is_some() || g.descriptors.heir_of.is_some() {
             return LATER;
         }
         // (By its id another process may stand in for it.)
         let is_there = |p: &Pid| self.threads.values().any(|t| t.pid == *p);
-        g.remains.retain(is_there);
-        if g.remains.is_empty() {
+        g.descriptors.remains.retain(is_there);
+        if g.descriptors.remains.is_empty() {
             g.let_go();
             return 0;
         }
-        let remains = g.remains.clone();
+        let remains = g.descriptors.remains.clone();
         let process = |tid: &Pid| self.threads.get(tid).map(|t| t.pid);
         self.recovery.dead.retain(|d| {
             let is_waited_for = process(&d.tid).is_some_and(|p| remains.contains(&p));

@@ -130,7 +130,7 @@ impl Monitor {
         };
         let is_taken = t.estate.legacy.iter().filter_map(|l| l.call).any(takes);
         if let Some(g) = self.groups.get_mut(&id).filter(|_| is_taken) {
-            g.given_by_first = g.name.shown == t.lost.process;
+            g.parenthood.given_by_first = g.name.shown == t.lost.process;
         }
         if let Some(own) = shown.filter(|own| is_taken && *own == t.lost.process) {
             self.tell_of_all(own);
@@ -258,7 +258,7 @@ impl Monitor {
         }
         let group = self.membership(pid).map(|(id, _)| id);
         let adopted = group.and_then(|id| self.groups.get(&id));
-        let adopted = adopted.is_some_and(|g| g.adopted);
+        let adopted = adopted.is_some_and(|g| g.parenthood.adopted);
         let (shows, answer) = match (signal, group) {
             (libc::SIGCHLD, Some(id)) if !adopted => {
                 self.child_signal_came(id, &info);

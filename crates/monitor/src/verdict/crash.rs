@@ -93,17 +93,20 @@ impl Monitor {
             } else {
                 pos.min(head)
             };
-            if g.crashes.iter().any(|c| c.tid == crash.tid) {
+            if g.dispute.crashes.iter().any(|c| c.tid == crash.tid) {
                 // It was let go meanwhile, and has come to the same again: that is no vote of another replica.
                 return self.judge_crashes(id, false);
             }
             let at = (crash.slot, crash.pos, crash.pc_name);
             let follows = crash.in_agent && crash.replica != g.leader;
             let again = g
+                .dispute
                 .agent_crash
                 .filter(|(r, c)| *r != crash.replica && *c == at);
-            g.agent_crash = follows.then_some((crash.replica, at)).or(g.agent_crash);
-            g.crashes.push(crash);
+            g.dispute.agent_crash = follows
+                .then_some((crash.replica, at))
+                .or(g.dispute.agent_crash);
+            g.dispute.crashes.push(crash);
             if follows && again.is_some() {
                 // The leader's word cannot be trusted, and none of the others can go on.
                 self.give_up("stopped: what the leader has logged makes the others crash");
@@ -121,12 +124,13 @@ impl Monitor {
         if self.is_replayed_again(id) {
             return Ok(());
         }
-        let Some(first) = g.crashes.first().cloned() else {
+        let Some(first) = g.dispute.crashes.first().cloned() else {
             return Ok(());
         };
         let what = |c: &Crash| (c.slot, c.signal, c.pc_name);
         let is_alike = |c: &Crash| what(c) == what(&first);
         let alike: Vec<usize> = g
+            .dispute
             .crashes
             .iter()
             .filter(|c| is_alike(c))
@@ -268,7 +272,7 @@ impl Monitor {
             why,
         });
         if let Some(g) = self.groups.get_mut(&id) {
-            g.crashes.clear();
+            g.dispute.crashes.clear();
         }
         if let Some(t) = self.threads.get(&crash.tid) {
             kill(t.pid, libc::SIGKILL);
@@ -280,7 +284,7 @@ impl Monitor {
         let Some(g) = self.groups.get(&id) else {
             return false;
         };
-        let has_crashed = |r: usize| g.crashes.iter().any(|c| c.replica == r);
+        let has_crashed = |r: usize| g.dispute.crashes.iter().any(|c| c.replica == r);
         let others: Vec<Pid> = g
             .living()
             .filter(|(r, _)| !has_crashed(*r))
@@ -293,7 +297,7 @@ impl Monitor {
         let Some(g) = self.groups.get_mut(&id) else {
             return false;
         };
-        let Some(first) = g.crashes.first_mut() else {
+        let Some(first) = g.dispute.crashes.first_mut() else {
             return false;
         };
         if first.others_done != done {
@@ -321,7 +325,7 @@ impl Monitor {
     /// The leader takes its fatal signal, natively as the program would; the followers are over.
     fn end_alike(&mut self, id: GroupId) -> Result<()> {
         let leading = self.groups.get(&id).and_then(|g| {
-            let crash = g.crashes.iter().find(|c| c.replica == g.leader)?;
+            let crash = g.dispute.crashes.iter().find(|c| c.replica == g.leader)?;
             Some((g.leader_pid()?, crash.tid))
         });
         let guest = leading.filter(|(_, tid)| self.is_guest(*tid));
@@ -335,17 +339,17 @@ impl Monitor {
             return Ok(());
         };
         if let Some((_, tid)) = guest
-            && let Some(c) = g.crashes.iter().find(|c| c.tid == tid).cloned()
+            && let Some(c) = g.dispute.crashes.iter().find(|c| c.tid == tid).cloned()
         {
             // The program's process goes on without its vfork's child. (At its end those of the others are ended.)
-            g.crashes.retain(|other| other.slot != c.slot);
+            g.dispute.crashes.retain(|other| other.slot != c.slot);
             return Ok(Stopped(tid).resume(c.signal)?);
         }
         g.ending = true;
         for (_, f) in g.followers() {
             kill(f, libc::SIGKILL);
         }
-        if let Some(c) = g.crashes.iter().find(|c| c.replica == g.leader) {
+        if let Some(c) = g.dispute.crashes.iter().find(|c| c.replica == g.leader) {
             Stopped(c.tid).resume(c.signal)?;
         }
         Ok(())

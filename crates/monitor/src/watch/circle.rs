@@ -116,8 +116,8 @@ impl Monitor {
         let (Some(g), Some(memory)) = (self.groups.get(&id), memory) else {
             return Vec::new();
         };
-        let judged = g.reports.iter().any(|r| r.replica == replica)
-            || g.crashes.iter().any(|c| c.replica == replica);
+        let judged = g.dispute.reports.iter().any(|r| r.replica == replica)
+            || g.dispute.crashes.iter().any(|c| c.replica == replica);
         // (Who waits for another process of its replica waits for what is in no log of its own.)
         let asks_others = has_children || views.iter().any(|v| v.waiting == wait::KIN);
         let (false, Some(course)) = (judged || asks_others, self.watch.courses.get(&id)) else {

@@ -189,8 +189,8 @@ impl Monitor {
         let views = self.views(pid);
         let has_children = self.has_children(id, replica);
         let g = self.groups.get(&id)?;
-        let judged = g.reports.iter().any(|r| r.replica == replica)
-            || g.crashes.iter().any(|c| c.replica == replica);
+        let judged = g.dispute.reports.iter().any(|r| r.replica == replica)
+            || g.dispute.crashes.iter().any(|c| c.replica == replica);
         let over = g.leader_gone.is_some();
         // (Who waits for another process of its replica waits for what is in no log of its own.)
         if judged || views.iter().any(|v| v.waiting == wait::KIN) {

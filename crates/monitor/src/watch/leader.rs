@@ -45,7 +45,7 @@ impl Monitor {
             .collect();
         let g = self.groups.get(&id)?;
         let events = lead.iter().map(|v| v.events).sum();
-        let judged = g.crashes.iter().any(|c| c.replica == g.leader);
+        let judged = g.dispute.crashes.iter().any(|c| c.replica == g.leader);
         let back = has_gone_back(g, &followers);
         if self.watch.is_astray(leader, wrong || back) && !judged {
             return Some(if back { BACK } else { WRONG });

@@ -21,7 +21,7 @@ impl Monitor {
         let late: Vec<Stretch> = t.late.iter().filter(|l| l.onwards).copied().collect();
         self.be_late(t.pid, &late);
         let took_us = r.since.elapsed().as_micros() as u64;
-        let reports = self.groups.get(&id).map(|g| &g.reports);
+        let reports = self.groups.get(&id).map(|g| &g.dispute.reports);
         let first = reports.and_then(|r| r.first()).cloned();
         let accused = self.checkpoints.as_mut().and_then(|c| c.accused.take());
         let others = self.others_astray(id, &r, t.seat);
@@ -73,8 +73,10 @@ impl Monitor {
         let Some(g) = self.groups.get(&id).filter(|_| !self.has_pairs()) else {
             return Vec::new();
         };
-        let reports = g.reports.iter().map(|r| r.replica);
-        let mut astray: Vec<usize> = reports.chain(g.crashes.iter().map(|c| c.replica)).collect();
+        let reports = g.dispute.reports.iter().map(|r| r.replica);
+        let mut astray: Vec<usize> = reports
+            .chain(g.dispute.crashes.iter().map(|c| c.replica))
+            .collect();
         if astray.is_empty() {
             astray = g.followers().map(|f| f.0).collect();
         }

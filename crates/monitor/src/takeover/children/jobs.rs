@@ -38,7 +38,7 @@ impl Monitor {
     fn tell_of_job(&self, id: GroupId) {
         let parent = self.groups.get(&id).map_or(0, |g| g.name.parent);
         let mut all = self.groups.values();
-        let parent = all.find(|g| g.adopted && parent != 0 && g.name.shown == parent);
+        let parent = all.find(|g| g.parenthood.adopted && parent != 0 && g.name.shown == parent);
         if let Some(parent) = parent {
             look_again(parent);
         }

@@ -85,7 +85,7 @@ impl Monitor {
         };
         let child = info[2] as u32 as Pid;
         let is_it = |e: &Ended| e.name.parent == g.name.shown && e.name.shown == child;
-        info[1] as i32 > 0 && (g.given_by_first || self.family.ended.iter().any(is_it))
+        info[1] as i32 > 0 && (g.parenthood.given_by_first || self.family.ended.iter().any(is_it))
     }
 
     /// A SIGCHLD of the kernel's has come to a leader: it speaks of all who have ended until then.
