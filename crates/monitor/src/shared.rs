@@ -288,7 +288,7 @@ impl Monitor {
     /// The process ends, or has another program by now.
     pub(crate) fn leaves_shared(&mut self, pid: Pid) {
         if let Some(p) = self.processes.get_mut(&pid) {
-            p.left_shared = true;
+            p.leaving.left_shared = true;
         }
         for o in &mut self.shared.objects {
             o.owners.remove(&pid);

@@ -159,7 +159,7 @@ impl Monitor {
     fn as_inherited(&mut self, tid: Pid, info: [u64; 16]) -> [u64; 16] {
         let pid = self.threads.get(&tid).map(|t| t.pid);
         let process = pid.and_then(|pid| self.processes.get_mut(&pid));
-        let was = process.and_then(|p| crate::takeover::as_it_was(&mut p.inherited, &info));
+        let was = process.and_then(|p| crate::takeover::as_it_was(&mut p.pending.inherited, &info));
         was.unwrap_or(info)
     }
 

@@ -17,7 +17,7 @@ pub use family::Family;
 pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported, made_as_clone};
 pub use job::Asker;
 pub use kit::Kit;
-pub use process::{End, Process, Thread};
+pub use process::{Birth, End, Process, Thread};
 pub use running::{Ascent, Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
 
 use crate::checkpoint::Checkpoints;

@@ -21,7 +21,7 @@ impl Monitor {
             return;
         };
         // The first thread's end says it for all.
-        if std::mem::replace(&mut p.dying, true) {
+        if std::mem::replace(&mut p.leaving.dying, true) {
             return;
         }
         let replica = p.replica;

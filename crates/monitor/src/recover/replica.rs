@@ -326,7 +326,7 @@ impl Monitor {
             parent.members[replica].pid.is_some() && !parent.forks.births[replica].has(fork);
         let comes = |(pid, p): (&Pid, &Process)| {
             let is_it = p.parent == Some((of, replica)) && p.group.is_none();
-            is_it && p.fork == Some(fork) && self.threads.get(pid).is_some_and(|t| !t.ends)
+            is_it && p.birth.fork == Some(fork) && self.threads.get(pid).is_some_and(|t| !t.ends)
         };
         is_to_fork || self.processes.iter().any(comes)
     }

@@ -181,7 +181,10 @@ impl Monitor {
                 objects.insert(TURN);
             }
             // (A leader maps the files themselves, and one that was given up looks like anybody's.)
-            let has_left = self.processes.get(&pid).is_some_and(|p| p.left_shared);
+            let has_left = self
+                .processes
+                .get(&pid)
+                .is_some_and(|p| p.leaving.left_shared);
             maps.retain(|m| !m.anonymous && !apart.contains(&m.object.2));
             let leaves = |m: &SharedMap| m.stands_for_file || has_left;
             (!objects.is_empty()).then(|| Relative {

@@ -2,7 +2,7 @@
 
 use crate::private_field;
 use crate::segment::Segment;
-use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
+use crate::state::{Birth, Group, GroupId, Monitor, Name, Process, Thread};
 use anyhow::{Context, Result, bail};
 use geryon_abi::layout::{enclosed, failed, letter, role};
 use geryon_tracee::{Pid, Stopped, kill};
@@ -43,9 +43,11 @@ impl Monitor {
                 && !self.follows(creator_pid);
             let process = Process {
                 parent,
-                fork,
-                creator: stays.then_some(creator),
-                common,
+                birth: Birth {
+                    fork,
+                    creator: stays.then_some(creator),
+                    common,
+                },
                 ..Process::new(parent.map_or(0, |p| p.1))
             };
             self.processes.insert(new, process);
@@ -88,7 +90,7 @@ impl Monitor {
 
     /// A forked process has said who it is, or has ended before that: who made it goes on.
     pub(super) fn release_creator(process: &mut Process) {
-        if let Some(creator) = process.creator.take() {
+        if let Some(creator) = process.birth.creator.take() {
             // One that was killed meanwhile reports its end.
             Stopped(creator).resume(0).ok();
         }
@@ -160,7 +162,7 @@ impl Monitor {
             // The program has killed its sibling that leads, and nobody is left of its group: it has been
             // killed, too, and is not missed.
             if let Some(p) = self.processes.get_mut(&pid) {
-                p.fork = None;
+                p.birth.fork = None;
             }
             kill(pid, libc::SIGKILL);
             return Ok(Some(-1));
@@ -194,8 +196,8 @@ impl Monitor {
         }
         if let Some(p) = self.processes.get_mut(&pid) {
             p.group = Some(id);
-            p.fork = None;
-            if !p.common {
+            p.birth.fork = None;
+            if !p.birth.common {
                 Monitor::release_creator(p);
             }
         }
@@ -305,12 +307,12 @@ impl Monitor {
             return Some(-libc::EAGAIN);
         }
         let is_it = |p: &&mut Process| {
-            p.parent == Some(member) && p.group.is_none() && p.fork == Some(sequence)
+            p.parent == Some(member) && p.group.is_none() && p.birth.fork == Some(sequence)
         };
         let Some(newborn) = self.processes.values_mut().find(is_it) else {
             return Some(0);
         };
-        newborn.creator = Some(tid);
+        newborn.birth.creator = Some(tid);
         None
     }
 

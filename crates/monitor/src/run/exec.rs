@@ -100,7 +100,7 @@ impl Monitor {
             self.leaves_shared(left);
             if let Some(p) = self.processes.get_mut(&left) {
                 // (What comes now has mapped nothing yet.)
-                p.left_shared = false;
+                p.leaving.left_shared = false;
             }
         }
         (0..self.replicas.len()).for_each(|r| self.running.kin.ended(id, r));

@@ -28,7 +28,7 @@ impl Monitor {
         };
         self.family.stand_ins.lost(tid);
         self.awaits_its_parent(tid, &p);
-        if p.creator.is_some() {
+        if p.birth.creator.is_some() {
             self.on_stillbirth(&mut p, end);
         }
         self.threads.retain(|_, t| t.pid != tid);
@@ -53,7 +53,7 @@ impl Monitor {
     /// A leader's child has ended before it could say who it is: nobody could take over from it, but from
     /// its parent, which has not logged that it forked it. Nobody has one: its parent, which waits for its name, makes another.
     fn on_stillbirth(&mut self, p: &mut Process, end: End) {
-        if let (Some(member), Some(fork), Some(creator)) = (p.parent, p.fork, p.creator)
+        if let (Some(member), Some(fork), Some(creator)) = (p.parent, p.birth.fork, p.birth.creator)
             && self.forget_lost_newborn(member, fork)
             && let Ok(mut regs) = Stopped(creator).regs()
         {
@@ -75,7 +75,7 @@ impl Monitor {
     /// Was the newborn forked by who is the group's member now? (A replica that was taken out has been made
     /// anew, perhaps, before all its processes are gone.)
     fn is_creators(&self, id: GroupId, replica: usize, newborn: &Process) -> bool {
-        let creator = newborn.creator.and_then(|tid| self.threads.get(&tid));
+        let creator = newborn.birth.creator.and_then(|tid| self.threads.get(&tid));
         let Some(pid) = creator.map(|t| t.pid) else {
             return false;
         };
@@ -271,7 +271,7 @@ impl Monitor {
             .get(&id)
             .is_some_and(|g| g.followers().any(|(r, _)| r == replica));
         let led = self.groups.get(&id).filter(|g| g.leader == replica);
-        if let Some(g) = led.filter(|_| !guest.told) {
+        if let Some(g) = led.filter(|_| !guest.leaving.told) {
             let name = Name::child_of(g.name.shown, guest.shown_as(pid));
             self.child_ended(name, end);
         }

@@ -178,7 +178,7 @@ impl Monitor {
         let hit = led.filter(|g| whom.includes(g.name.shown, g.leader_pid(), g.process_group()));
         hit.for_each(|g| (g.ending, g.doomed) = (true, true));
         for (p, process) in &mut self.processes {
-            let newborn = process.group.is_none() && process.fork.is_some();
+            let newborn = process.group.is_none() && process.birth.fork.is_some();
             if newborn || process.guest.is_some() {
                 process.doomed |= whom.is_process(*p);
             }

@@ -24,7 +24,7 @@ impl Monitor {
         let Some(p) = self.processes.get(&pid).filter(|p| p.group.is_none()) else {
             return;
         };
-        let (Some((id, replica)), Some(fork)) = (p.parent, p.fork) else {
+        let (Some((id, replica)), Some(fork)) = (p.parent, p.birth.fork) else {
             return;
         };
         let wanted = p.doomed || !is_loss(signal);
@@ -89,20 +89,23 @@ impl Monitor {
         let newborn = self
             .processes
             .get_mut(&pid)
-            .filter(|p| p.group.is_none() && p.fork.is_some());
+            .filter(|p| p.group.is_none() && p.birth.fork.is_some());
         let (Some(p), Ok(info)) = (newborn, info) else {
             return false;
         };
         let is_held = !is_fault(signal, info) && caught(pid) & bit(signal) != 0;
         if is_held {
-            p.held.push(*info);
+            p.pending.held.push(*info);
         }
         is_held
     }
 
     /// It has said so: if it leads it is sent them again; who follows has them from the log.
     pub(super) fn sends_held(&mut self, pid: Pid, leads: bool) {
-        let held = self.processes.get_mut(&pid).map(|p| take(&mut p.held));
+        let held = self
+            .processes
+            .get_mut(&pid)
+            .map(|p| take(&mut p.pending.held));
         for info in held.into_iter().flatten().filter(|_| leads) {
             self.pass_on(pid, None, &info);
         }
@@ -127,7 +130,7 @@ impl Monitor {
     pub(super) fn is_wanted(&self, id: GroupId, newborn: &Process) -> bool {
         let g = self.groups.get(&id);
         let stillborn = |f: u64| g.is_some_and(|g| g.forks.stillborn.contains(&f));
-        newborn.doomed || newborn.fork.is_some_and(stillborn)
+        newborn.doomed || newborn.birth.fork.is_some_and(stillborn)
     }
 
     /// The program has killed the child, `pid`: so it is in all replicas.

@@ -34,35 +34,14 @@ pub struct Process {
     pub memory: Option<RemoteMemory>,
     /// Group and replica of the process that forked it.
     pub parent: Option<(GroupId, usize)>,
-    /// Which of its parent's forks it is; None once it has said who it is.
-    pub fork: Option<u64>,
     /// The program has killed it before it had a group of its own.
     pub doomed: bool,
-    /// The leader's thread that has forked it (or whose process has come to lead since), and stands still until it
-    /// has said who it is.
-    pub creator: Option<Pid>,
-    /// That one's descriptors are its own, too: it stands still until this one needs none to begin.
-    pub common: bool,
     /// Number of threads.
     pub threads: usize,
     /// A vfork's child, in the memory of its group's member: the thread slot it runs on.
     pub guest: Option<u64>,
     /// What the program calls a vfork's child that is about to leave that memory; 0: what the kernel does.
     pub shown: Pid,
-    /// Signals of a former leader that were sent on to it, as they were before.
-    pub inherited: Vec<Siginfo>,
-    /// Signals that it catches and was sent before it had said who it is.
-    pub held: Vec<Siginfo>,
-    /// It was sent a SIGCHLD, and has not taken it.
-    pub child_signal: bool,
-    /// A SIGCHLD that its predecessor was given and the program was not: as such the next one comes.
-    pub child_owed: Option<Siginfo>,
-    /// Its end is known to whom it concerns.
-    pub told: bool,
-    /// A thread of it was found at its end, killed.
-    pub dying: bool,
-    /// A leader that is about to end: what it maps to be shared is nobody's concern any more.
-    pub left_shared: bool,
     /// Seccomp filters of the program that the thread has which was about to have another one.
     pub filters: Option<Filters>,
     /// The same of what that one wants at its parent's end, as `Block::at_parents_end`.
@@ -71,6 +50,48 @@ pub struct Process {
     pub reaps_orphans: bool,
     /// One with a new program: as in `Group`.
     pub adopted: bool,
+    /// How far its birth has come.
+    pub birth: Birth,
+    /// Signals that it has not taken yet.
+    pub pending: Pending,
+    /// How far its end has.
+    pub leaving: Leaving,
+}
+
+/// A process that another one has forked, and that may have yet to say who it is.
+#[derive(Debug, Default)]
+pub struct Birth {
+    /// Which of its parent's forks it is; None once it has said who it is.
+    pub fork: Option<u64>,
+    /// The leader's thread that has forked it (or whose process has come to lead since), and stands still until it
+    /// has said who it is.
+    pub creator: Option<Pid>,
+    /// That one's descriptors are its own, too: it stands still until this one needs none to begin.
+    pub common: bool,
+}
+
+/// Signals that a process was sent, or is to be.
+#[derive(Debug, Default)]
+pub struct Pending {
+    /// Signals of a former leader that were sent on to it, as they were before.
+    pub inherited: Vec<Siginfo>,
+    /// Signals that it catches and was sent before it had said who it is.
+    pub held: Vec<Siginfo>,
+    /// It was sent a SIGCHLD, and has not taken it.
+    pub child_signal: bool,
+    /// A SIGCHLD that its predecessor was given and the program was not: as such the next one comes.
+    pub child_owed: Option<Siginfo>,
+}
+
+/// A process that is about to end.
+#[derive(Debug, Default)]
+pub struct Leaving {
+    /// Its end is known to whom it concerns.
+    pub told: bool,
+    /// A thread of it was found at its end, killed.
+    pub dying: bool,
+    /// A leader that is about to end: what it maps to be shared is nobody's concern any more.
+    pub left_shared: bool,
 }
 
 impl Process {
@@ -81,24 +102,17 @@ impl Process {
             replica,
             memory: None,
             parent: None,
-            fork: None,
             doomed: false,
-            creator: None,
-            common: false,
             threads: 1,
             guest: None,
             shown: 0,
-            inherited: Vec::new(),
-            held: Vec::new(),
-            child_signal: false,
-            child_owed: None,
-            told: false,
-            dying: false,
-            left_shared: false,
             filters: None,
             at_parents_end: 0,
             reaps_orphans: false,
             adopted: false,
+            birth: Birth::default(),
+            pending: Pending::default(),
+            leaving: Leaving::default(),
         }
     }
 

@@ -77,7 +77,7 @@ impl Monitor {
                 let Some(g) = self.groups.get(&id).filter(|g| g.leader == former) else {
                     continue;
                 };
-                let told = self.processes.get(&pid).is_none_or(|p| p.told);
+                let told = self.processes.get(&pid).is_none_or(|p| p.leaving.told);
                 let last = g.guests.ends.get(&(successor, slot)).copied();
                 let parent = g.name.shown;
                 // (The successor may still be at the child before this one.)
@@ -137,7 +137,7 @@ impl Monitor {
     /// The same for one that ends: it tells nothing, but its parent stands still as yet. If it leads, that is
     /// the end of the program's child, even if its replica is lost before it is gone.
     pub(super) fn guest_ends(&mut self, pid: Pid, end: End) {
-        let guest = self.processes.get(&pid).filter(|p| !p.told);
+        let guest = self.processes.get(&pid).filter(|p| !p.leaving.told);
         let Some((slot, id)) = guest.and_then(|p| Some((p.guest?, p.group?))) else {
             return;
         };
@@ -155,10 +155,10 @@ impl Monitor {
             if let End::Exited(_) = end {
                 g.guests.ends.insert((replica, slot), (p.shown, end));
                 // (Its replica may come to lead before it is gone.)
-                p.told = true;
+                p.leaving.told = true;
             }
         } else if end != End::Killed(libc::SIGKILL) || p.doomed {
-            p.told = true;
+            p.leaving.told = true;
             let mut name = Name::child_of(g.name.shown, p.shown_as(pid));
             name.is_clone = made_as_clone(pid);
             let before = g.guests.told.insert(slot, (replica, name.shown));

@@ -98,7 +98,7 @@ impl Monitor {
         // (It maps what its parent did when it was forked, and says soon who it is.)
         let is_newborn = |p: &Process| {
             let is_of = p.parent.is_some_and(|(_, replica)| replica == successor);
-            is_of && p.group.is_none() && p.fork.is_some()
+            is_of && p.group.is_none() && p.birth.fork.is_some()
         };
         if self.processes.values().any(is_newborn) {
             return false;

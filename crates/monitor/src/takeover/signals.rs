@@ -138,11 +138,11 @@ impl Monitor {
         // One that it was sent and has not taken may show as one of those.
         let is_child = |w: &Waiting| signal_of(&w.info) == libc::SIGCHLD;
         let process = self.processes.get(&t.lost.process);
-        let owed = process.and_then(|p| p.child_owed);
+        let owed = process.and_then(|p| p.pending.child_owed);
         let untold = || self.untold_child(id, t.lost.process).filter(|_| !is_taken);
         if let Some(info) = owed.or_else(untold) {
             found.insert(0, Waiting { slot: None, info });
-        } else if process.is_some_and(|p| p.child_signal) && !found.iter().any(is_child) {
+        } else if process.is_some_and(|p| p.pending.child_signal) && !found.iter().any(is_child) {
             found.push(Waiting {
                 slot: None,
                 info: CHILD_SIGNAL,
@@ -150,7 +150,7 @@ impl Monitor {
         }
         if let Some(p) = self.processes.get_mut(&t.lost.process) {
             for w in &mut found {
-                if let Some(info) = as_it_was(&mut p.inherited, &w.info) {
+                if let Some(info) = as_it_was(&mut p.pending.inherited, &w.info) {
                     w.info = info;
                 }
             }
@@ -274,7 +274,7 @@ impl Monitor {
             },
             _ => {
                 let process = self.processes.get_mut(&pid);
-                let was = process.and_then(|p| as_it_was(&mut p.inherited, &info));
+                let was = process.and_then(|p| as_it_was(&mut p.pending.inherited, &info));
                 (was, waited::KNOWN)
             }
         };
@@ -295,7 +295,7 @@ impl Monitor {
                 && sender_of(info) != 0
             {
                 // (That child may have been waited for, and the program has been told of it nevertheless.)
-                p.child_owed.get_or_insert(*info);
+                p.pending.child_owed.get_or_insert(*info);
             }
             // Otherwise it is found out when it is taken of which child it speaks.
             return self.send_child_signal(pid);
@@ -311,9 +311,9 @@ impl Monitor {
         }
         if sent != *info
             && let Some(p) = self.processes.get_mut(&pid)
-            && p.inherited.len() < MANY
+            && p.pending.inherited.len() < MANY
         {
-            p.inherited.push(*info);
+            p.pending.inherited.push(*info);
         }
     }
 }

@@ -8,7 +8,7 @@ impl Monitor {
     /// An adopted process is sent a SIGCHLD: one of the program's children has ended.
     pub(in crate::takeover) fn send_child_signal(&mut self, pid: Pid) {
         if let Some(p) = self.processes.get_mut(&pid) {
-            p.child_signal = true;
+            p.pending.child_signal = true;
         }
         kill(pid, libc::SIGCHLD);
     }
@@ -38,10 +38,10 @@ impl Monitor {
             let waiting = Stopped(tid).queued(Queue::Process).unwrap_or_default();
             let is_ours = |i: &Siginfo| i[0] as i32 == libc::SIGCHLD && i[2] as u32 == ours;
             let process = self.processes.get_mut(&pid)?;
-            if process.child_signal && !waiting.iter().any(is_ours) {
+            if process.pending.child_signal && !waiting.iter().any(is_ours) {
                 // Ours was dropped since that one was pending, as the kernel's own would have been.
-                process.child_signal = false;
-                process.child_owed = None;
+                process.pending.child_signal = false;
+                process.pending.child_owed = None;
                 let own = self
                     .membership(pid)
                     .and_then(|(id, _)| self.groups.get(&id));
@@ -55,11 +55,11 @@ impl Monitor {
         let (id, _) = self.membership(pid)?;
         let shown = self.groups.get(&id)?.name.shown;
         let process = self.processes.get_mut(&pid)?;
-        let sent = std::mem::take(&mut process.child_signal);
+        let sent = std::mem::take(&mut process.pending.child_signal);
         if from != ours && !sent {
             return None;
         }
-        if let Some(info) = process.child_owed.take() {
+        if let Some(info) = process.pending.child_owed.take() {
             self.tell_of_all(shown);
             return Some(info);
         }
