@@ -149,13 +149,13 @@ impl Monitor {
             c.rests = false;
             return Ok(true);
         };
-        let (aim, leader) = (m.aim, m.parts[0].pid);
+        let (aim, leader) = (m.purpose.aim, m.parts[0].pid);
         let step = match self.is_as_gathered(key, &m) {
             // Who is gone is heard of next.
             true => self.meet(&mut m).unwrap_or(Step::Disturbed),
             false => Step::Disturbed,
         };
-        let took = m.began.elapsed();
+        let took = m.purpose.began.elapsed();
         let rest = match step {
             Step::Waits => {
                 c.meeting = Some(m);

@@ -152,24 +152,69 @@ pub struct Meeting {
     pub course: Course,
     /// Names of the words by which the course is told, behind the registers.
     pub words: Vec<u64>,
-    /// Since when they are held.
-    pub began: Instant,
     /// The process has this thread only.
     pub alone: bool,
     /// Other threads run beside it: its stack and its registers are compared.
     pub in_parallel: bool,
+    /// Why they are held.
+    pub purpose: Purpose,
+    /// What stops the thread that runs, if it is code.
+    pub sentry: Sentry,
+    /// How the thread that runs comes to the point.
+    pub approach: Approach,
+}
+
+/// Why threads are held, and for how long they may be.
+#[derive(Debug)]
+pub struct Purpose {
     /// What for.
     pub aim: Aim,
     /// For how long that had been waited for before.
     pub waited: Duration,
-    /// What stops the thread that runs, if it is code.
+    /// Since when they are held.
+    pub began: Instant,
+}
+
+impl Purpose {
+    /// Have they been held for long enough, where the one that runs is stopped each time, or is not?
+    fn is_over(&self, stops_each_time: bool) -> bool {
+        self.began.elapsed() > self.aim.longest(stops_each_time, self.waited)
+    }
+}
+
+/// Code that stops the thread that runs.
+#[derive(Debug, Default)]
+pub struct Sentry {
+    /// It, where it is in the thread's way.
     pub posted: Option<Posted>,
     /// The point has been moved to where such code can stand, or cannot be.
     pub moved: bool,
-    /// How often the thread that runs was stopped, and had not met the point.
+}
+
+/// The thread that runs comes to the point's instruction again and again.
+#[derive(Debug, Default)]
+pub struct Approach {
+    /// How often it was stopped, and had not met the point.
     pub misses: u32,
     /// What it had used when its last approach began, and how often it had been stopped before.
-    approach: (Option<Duration>, u32),
+    last: (Option<Duration>, u32),
+}
+
+impl Approach {
+    /// The next one begins, when the thread has used so much.
+    fn begins(&mut self, used: Option<Duration>) {
+        self.last = (used, self.misses);
+    }
+
+    /// It ends. Was the thread stopped seldom on its way?
+    fn was_smooth(&self, used: Option<Duration>) -> bool {
+        /// A stop takes it some ten microseconds, and everybody else some more.
+        const SELDOM: Duration = Duration::from_micros(200);
+        let (Some(from), Some(used)) = (self.last.0, used) else {
+            return false;
+        };
+        SELDOM * (self.misses - self.last.1) < used.saturating_sub(from)
+    }
 }
 
 impl Meeting {
@@ -193,15 +238,15 @@ impl Meeting {
             point_left: false,
             course: Course::new(aim.is_only_spinning()),
             words: Vec::new(),
-            began: Instant::now(),
             alone,
             in_parallel,
-            aim,
-            waited,
-            posted: None,
-            moved: false,
-            misses: 0,
-            approach: (None, 0),
+            purpose: Purpose {
+                aim,
+                waited,
+                began: Instant::now(),
+            },
+            sentry: Sentry::default(),
+            approach: Approach::default(),
         }
     }
 
@@ -210,8 +255,9 @@ impl Meeting {
     pub fn is_over(&self) -> bool {
         const OFTEN: u32 = 200;
         let approaches = matches!(self.phase, Phase::Approaches(..));
-        let stops_each_time = approaches && (self.posted.is_none() || self.misses > OFTEN);
-        self.began.elapsed() > self.aim.longest(stops_each_time, self.waited)
+        let stops_each_time =
+            approaches && (self.sentry.posted.is_none() || self.approach.misses > OFTEN);
+        self.purpose.is_over(stops_each_time)
     }
 
     /// How long there is nothing to do.
@@ -228,7 +274,7 @@ impl Meeting {
     /// that was to.
     pub fn stands_at_breakpoint(&mut self, tid: Pid, at_sentry: Option<u64>) -> bool {
         let approaches = matches!(self.phase, Phase::Approaches(..));
-        let is_there = match (&self.posted, at_sentry) {
+        let is_there = match (&self.sentry.posted, at_sentry) {
             (Some(posted), Some(at)) => posted.stopped == at,
             (Some(posted), None) => matches!(posted.way, Way::Sent(_)),
             (None, at) => at.is_none(),
@@ -275,18 +321,12 @@ impl Meeting {
 
     /// The approach begins, when the thread that runs has used so much.
     pub fn approaches(&mut self, used: Option<Duration>) {
-        self.approach = (used, self.misses);
+        self.approach.begins(used);
     }
 
     /// It ends. Where the thread was stopped seldom on its way it may come from far next time.
     pub fn has_approached(&mut self, used: Option<Duration>) {
-        /// A stop takes it some ten microseconds, and everybody else some more.
-        const SELDOM: Duration = Duration::from_micros(200);
-        let (from, misses) = self.approach;
-        if let (Some(from), Some(used)) = (from, used)
-            && self.posted.is_some()
-            && SELDOM * (self.misses - misses) < used.saturating_sub(from)
-        {
+        if self.sentry.posted.is_some() && self.approach.was_smooth(used) {
             self.course.may_come_from_far();
         }
     }
@@ -365,20 +405,20 @@ mod tests {
     #[test]
     fn who_is_stopped_by_a_sentry_in_each_round_is_not_held_for_long() {
         let mut m = meeting();
-        m.aim = Aim::TurnOfSpinning;
+        m.purpose.aim = Aim::TurnOfSpinning;
         m.phase = Phase::Approaches(100_000, Span::new(Duration::from_secs(2), None));
-        m.posted = Some(Posted {
+        m.sentry.posted = Some(Posted {
             site: 0,
             page: 0,
             stopped: 0,
             pcs: Vec::new(),
             way: Way::Jump(Vec::new()),
         });
-        m.began = Instant::now() - Duration::from_secs(1);
+        m.purpose.began = Instant::now() - Duration::from_secs(1);
         assert!(!m.is_over(), "who spins is met within this time");
-        m.misses = 1_000;
+        m.approach.misses = 1_000;
         assert!(m.is_over());
-        m.aim = Aim::Signal;
+        m.purpose.aim = Aim::Signal;
         assert!(!m.is_over(), "a signal has to come");
     }
 

@@ -120,7 +120,7 @@ impl Monitor {
                 std::mem::swap(&mut m.point, &mut m.runs);
                 m.met.fill(false);
                 m.met[m.point] = true;
-                m.moved = false;
+                m.sentry.moved = false;
                 m.phase = Phase::Next(m.course.swapped());
             }
             Act::GiveUp => return Ok(Step::Failed),
@@ -172,7 +172,7 @@ impl Monitor {
                     self.relieve(m)?;
                     return Ok(self.has_met(m));
                 }
-                m.misses += 1;
+                m.approach.misses += 1;
                 left = left.saturating_sub(1);
                 if left == 0 || span.is_over(processor_time(thread.0)) {
                     return self.has_missed(m);
@@ -237,7 +237,7 @@ impl Monitor {
     /// The thread that runs is where the point is.
     fn has_met(&mut self, m: &mut Meeting) -> Step {
         m.met[m.runs] = true;
-        m.course = Course::new(m.aim.is_only_spinning());
+        m.course = Course::new(m.purpose.aim.is_only_spinning());
         m.phase = Phase::Next(Act::Compare);
         m.stands = true;
         match m.choose() {
@@ -284,7 +284,7 @@ impl Monitor {
         let memory = self.memory(part.pid)?;
         let word = |name: &u64| memory.word(part.layout.place(*name)).unwrap_or(0);
         words.extend(m.words.iter().map(|name| part.layout.name(word(name))));
-        let at = processor_time(part.tid).unwrap_or_else(|| m.began.elapsed());
+        let at = processor_time(part.tid).unwrap_or_else(|| m.purpose.began.elapsed());
         Ok(Sample { at, words })
     }
 
@@ -321,7 +321,7 @@ impl Monitor {
 
     /// All go on as if nothing had been.
     pub(super) fn part(&mut self, m: &mut Meeting) {
-        if m.posted.is_some() {
+        if m.sentry.posted.is_some() {
             // What cannot be taken away stops nobody, see `on_converging_breakpoint`.
             let _ = self.relieve_anywhere(m);
         }

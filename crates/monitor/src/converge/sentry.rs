@@ -63,7 +63,7 @@ impl Monitor {
         let memory = self.memory(runs.pid)?;
         memory.write(page, &code.code)?;
         memory.write(site, &code.jump)?;
-        m.posted = Some(Posted {
+        m.sentry.posted = Some(Posted {
             site,
             page,
             stopped: code.stopped,
@@ -90,7 +90,7 @@ impl Monitor {
             return Ok(());
         };
         self.memory(runs.pid)?.write(page, &copy.code)?;
-        m.posted = Some(Posted {
+        m.sentry.posted = Some(Posted {
             site,
             page,
             stopped: copy.stopped,
@@ -102,7 +102,7 @@ impl Monitor {
 
     /// The thread that runs was stopped, has not met the point, and is about to go on.
     pub(super) fn send_out_of_line(&mut self, m: &Meeting) -> Result<()> {
-        let Some(posted) = &m.posted else {
+        let Some(posted) = &m.sentry.posted else {
             return Ok(());
         };
         let thread = Stopped(m.runner().tid);
@@ -119,7 +119,7 @@ impl Monitor {
     /// The thread that runs has stopped for another reason, at an instruction of the program's perhaps: then it stands there, and
     /// not at a copy of it.
     pub(super) fn is_seen_in_the_program(&mut self, m: &Meeting, stop: Stop) -> Result<()> {
-        let (Some(posted), Stop::Signal(tid, _)) = (&m.posted, stop) else {
+        let (Some(posted), Stop::Signal(tid, _)) = (&m.sentry.posted, stop) else {
             return Ok(());
         };
         let thread = Stopped(tid);
@@ -165,10 +165,10 @@ impl Monitor {
     /// Let the point's thread go on to an instruction at which a sentry can stand, if there is one soon, or else to one that
     /// can be copied. False: it has come to something else.
     pub(super) fn move_to_site(&mut self, m: &mut Meeting) -> Result<bool> {
-        if m.moved || !m.is_first() {
+        if m.sentry.moved || !m.is_first() {
             return Ok(true);
         }
-        m.moved = true;
+        m.sentry.moved = true;
         let has_room = |code: &[u8]| sentry_site(code).is_some();
         if !m.in_parallel && !self.move_to(m, has_room)? {
             return Ok(false);
@@ -257,7 +257,7 @@ impl Monitor {
         let others = others.filter_map(|c| c.meeting.as_ref());
         let others = others.filter(|o| o.runner().pid == runs);
         let in_use: Vec<u64> = others
-            .filter_map(|o| Some(o.posted.as_ref()?.page))
+            .filter_map(|o| Some(o.sentry.posted.as_ref()?.page))
             .collect();
         let near = g.areas.sentries_near(site);
         if let Some(page) = { near }.find(|page| !in_use.contains(page)) {
@@ -297,7 +297,7 @@ impl Monitor {
     pub(super) fn regs_of_runner(&mut self, m: &Meeting) -> Result<Regs> {
         let part = m.runner();
         let mut regs = Stopped(part.tid).regs()?;
-        let Some(posted) = &m.posted else {
+        let Some(posted) = &m.sentry.posted else {
             return Ok(regs);
         };
         if regs.rip == posted.stopped {
@@ -317,7 +317,7 @@ impl Monitor {
     pub(super) fn relieve(&mut self, m: &mut Meeting) -> Result<()> {
         let part = m.runner();
         let thread = Stopped(part.tid);
-        let Some(posted) = &m.posted else {
+        let Some(posted) = &m.sentry.posted else {
             return Ok(());
         };
         for _ in 0..STEPS_OUT {
@@ -336,7 +336,7 @@ impl Monitor {
             t.trap_left = true;
         }
         thread.set_regs(&regs)?;
-        if let Some(posted) = m.posted.take()
+        if let Some(posted) = m.sentry.posted.take()
             && let Way::Jump(old) = posted.way
         {
             self.memory(part.pid)?.write(posted.site, &old)?;

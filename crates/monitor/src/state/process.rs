@@ -46,9 +46,9 @@ pub struct Process {
     pub filters: Option<Filters>,
     /// The same of what that one wants at its parent's end, as `Block::at_parents_end`.
     pub at_parents_end: u32,
-    /// A vfork's child, or one with a new program: as in `Group`.
+    /// A vfork's child, or one with a new program: as in `Parenthood`.
     pub reaps_orphans: bool,
-    /// One with a new program: as in `Group`.
+    /// One with a new program: as in `Parenthood`.
     pub adopted: bool,
     /// How far its birth has come.
     pub birth: Birth,
