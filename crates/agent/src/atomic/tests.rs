@@ -8,6 +8,7 @@ mod calls;
 mod passed;
 mod replicas;
 mod room;
+mod stub;
 mod vain;
 
 use super::compute::{AF, PF, SF, apply, apply_cmpxchg, apply_load, new_value};
