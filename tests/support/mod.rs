@@ -4,11 +4,13 @@
 
 pub mod marked;
 pub mod settings;
+mod sink;
 
+use sink::Sink;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -293,40 +295,6 @@ impl Program {
         let mut pipe = child.stdin.take().expect("stdin is a pipe");
         // A program that leaves its input unread is not our concern.
         Some(thread::spawn(move || drop(pipe.write_all(&bytes))))
-    }
-}
-
-/// Collects one stream while the program runs.
-struct Sink {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
-}
-
-impl Sink {
-    fn of(pipe: Option<impl Read + Send + 'static>) -> Sink {
-        let mut pipe = pipe.expect("the stream is a pipe");
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let shared = Arc::clone(&bytes);
-        let reader = thread::spawn(move || {
-            let mut chunk = [0; 64 << 10];
-            while let Ok(n @ 1..) = pipe.read(&mut chunk) {
-                shared
-                    .lock()
-                    .expect("no holder panics")
-                    .extend_from_slice(&chunk[..n]);
-            }
-        });
-        Sink { bytes, reader }
-    }
-
-    fn ends_with(&self, tail: &[u8]) -> bool {
-        self.bytes.lock().expect("no holder panics").ends_with(tail)
-    }
-
-    /// All of it; whoever could still hold the other end has been killed.
-    fn finish(self) -> Vec<u8> {
-        self.reader.join().expect("the reader does not panic");
-        std::mem::take(&mut self.bytes.lock().expect("no holder panics"))
     }
 }
 
