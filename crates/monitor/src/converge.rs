@@ -16,12 +16,12 @@ mod sentry;
 
 use crate::block_field;
 use crate::meeting::{Aim, CALLS_SOON, Convergence, Key, LOOK, Meeting, Part};
-use crate::state::{Group, GroupId, Monitor};
+use crate::state::{Group, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{block_address, wait};
 use geryon_tracee::{Pid, Stopped};
 use meet::Step;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Why a thread is to be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,23 +74,6 @@ impl Monitor {
         if has_signal {
             c.hurry();
         }
-    }
-
-    /// How long there is nothing to do here.
-    pub(crate) fn convergence_patience(&self) -> Option<Duration> {
-        let now = Instant::now();
-        let due = |c: &Convergence| match &c.meeting {
-            Some(m) => m.patience(now),
-            None => c.due.saturating_duration_since(now),
-        };
-        self.running.convergences.0.values().map(due).min()
-    }
-
-    /// Are threads of the group held for it? (Then they stand still for a reason.)
-    pub(crate) fn converges(&self, id: GroupId) -> bool {
-        let all = &self.running.convergences.0;
-        all.iter()
-            .any(|(key, c)| key.0 == id && c.meeting.is_some())
     }
 
     /// Go on with what is due.

@@ -28,6 +28,25 @@ pub type Key = (u32, u32);
 #[derive(Debug, Default)]
 pub struct Convergences(pub HashMap<Key, Convergence>);
 
+impl Convergences {
+    /// How long there is nothing to do here.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let due = |c: &Convergence| match &c.meeting {
+            Some(m) => m.patience(now),
+            None => c.due.saturating_duration_since(now),
+        };
+        self.0.values().map(due).min()
+    }
+
+    /// Are threads of the group held? (Then they stand still for a reason.)
+    pub(crate) fn holds(&self, id: u32) -> bool {
+        let all = &self.0;
+        all.iter()
+            .any(|(key, c)| key.0 == id && c.meeting.is_some())
+    }
+}
+
 /// One of them.
 #[derive(Debug)]
 pub struct Convergence {

@@ -210,8 +210,8 @@ impl Monitor {
         let others = [
             self.fault_patience(),
             self.checkpoint_patience(),
-            self.convergence_patience(),
-            self.ascent_patience(),
+            self.running.convergences.patience(),
+            self.running.ascent_patience(),
         ];
         others.into_iter().flatten().fold(patience, Duration::min)
     }

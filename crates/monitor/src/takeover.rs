@@ -130,7 +130,7 @@ impl Monitor {
                 g.takeover = Some(t);
             } else {
                 if let Some(shown) = self.groups.get(&id).map(|g| g.name.shown) {
-                    self.note_lost(shown, &t);
+                    self.family.note_lost(shown, &t);
                 }
                 if let Some(g) = self.groups.get_mut(&id) {
                     g.remains_of(t.lost.processes());
@@ -291,7 +291,7 @@ impl Monitor {
             self.lose(t.former);
         }
         for tid in t.remains() {
-            self.bury(tid, t.former);
+            self.recovery.bury(tid, t.former);
         }
     }
 

@@ -176,7 +176,7 @@ impl Monitor {
         }
         self.watch.last = Some(Instant::now());
         self.end_orphans();
-        self.end_foundlings();
+        self.family.end_foundlings();
         let processes = &self.processes;
         self.watch.seen.retain(|pid, _| processes.contains_key(pid));
         self.watch
@@ -224,7 +224,7 @@ impl Monitor {
 
     fn watch_group(&mut self, id: GroupId) {
         self.sample_course(id);
-        if self.converges(id) || self.is_replayed_again(id) {
+        if self.running.convergences.holds(id) || self.is_replayed_again(id) {
             // Who is stopped, and let go on, again and again uses processor time for that.
             self.forget_endless(id);
             return;

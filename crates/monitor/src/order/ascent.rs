@@ -6,7 +6,7 @@ use crate::checkpoint::Checkpoints;
 use crate::journal::Event;
 use crate::options::OnRace;
 use crate::private_field;
-use crate::state::{Ascent, Monitor, Otherwise};
+use crate::state::{Ascent, Monitor, Otherwise, Running};
 use geryon_abi::layout::{LONG_RING_WORDS, RING_WORDS, ascent};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -19,6 +19,13 @@ const EVERY: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_millis(200);
 /// Between two looks whether they have been made.
 const LOOK: Duration = Duration::from_millis(1);
+
+impl Running {
+    /// How long nothing has to be done for those who wait there; None: for ever.
+    pub(crate) fn ascent_patience(&self) -> Option<Duration> {
+        self.rests.or(self.returns).map(|_| LOOK)
+    }
+}
 
 impl Monitor {
     /// Do a new program's threads run in parallel from the second one on, as far as is known?
@@ -88,11 +95,6 @@ impl Monitor {
         for g in self.groups.values() {
             g.segment.header().ascended.store(may, Ordering::Release);
         }
-    }
-
-    /// How long nothing has to be done for those who wait there; None: for ever.
-    pub(crate) fn ascent_patience(&self) -> Option<Duration> {
-        self.running.rests.or(self.running.returns).map(|_| LOOK)
     }
 
     /// The leader is about to make a call that clocks do not repeat, see `rpc::DESCENT`.

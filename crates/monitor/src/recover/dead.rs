@@ -23,6 +23,21 @@ pub struct Dead {
 }
 
 impl Recovery {
+    /// Let a thread of the replica end, which has reported that it is about to: now, or when the replica
+    /// has been made anew.
+    pub(crate) fn bury(&mut self, tid: Pid, replica: usize) {
+        if self.wants(replica) {
+            self.dead.push(Dead {
+                tid,
+                replica,
+                since: Instant::now(),
+            });
+        } else {
+            // One that is gone needs nothing.
+            let _ = Stopped(tid).let_end();
+        }
+    }
+
     /// Let those end that have been held for long enough.
     pub(crate) fn bury_held(&mut self) {
         let wanted = &self.wanted;
@@ -37,21 +52,6 @@ impl Recovery {
 }
 
 impl Monitor {
-    /// Let a thread of the replica end, which has reported that it is about to: now, or when the replica
-    /// has been made anew.
-    pub(crate) fn bury(&mut self, tid: Pid, replica: usize) {
-        if self.recovery.wants(replica) {
-            self.recovery.dead.push(Dead {
-                tid,
-                replica,
-                since: Instant::now(),
-            });
-        } else {
-            // One that is gone needs nothing.
-            let _ = Stopped(tid).let_end();
-        }
-    }
-
     /// The run is over: let all end that are left, of former leaders, too.
     pub(crate) fn bury_all(&mut self) {
         for d in std::mem::take(&mut self.recovery.dead) {

@@ -3,10 +3,27 @@
 use super::rpc::answer;
 use crate::launch::exec_error;
 use crate::options::Outcome;
-use crate::state::{End, Group, GroupId, Monitor, Name, Process};
+use crate::state::{End, Family, Group, GroupId, Monitor, Name, Process};
 use crate::whom::group_of;
 use geryon_tracee::{Pid, Stopped, kill};
 use std::time::{Duration, Instant};
+
+impl Family {
+    /// Newborn processes whose creator has died before it could tell of them. (They may be heard of when their
+    /// creator is gone already, so it is looked again and again.)
+    pub(crate) fn end_foundlings(&self) {
+        let own = std::process::id().to_string();
+        for pid in &self.early {
+            let status = geryon_tracee::text(format!("/proc/{pid}/status")).unwrap_or_default();
+            let field = |name| status.lines().find_map(|l| l.strip_prefix(name));
+            // A thread of a process that lives, whose own parent has ended, is none.
+            let is_process = field("Tgid:").is_some_and(|t| t.trim() == pid.to_string());
+            if is_process && field("PPid:").is_some_and(|p| p.trim() == own) {
+                kill(*pid, libc::SIGKILL);
+            }
+        }
+    }
+}
 
 impl Monitor {
     /// A thread has ended, and with the first thread its process.
@@ -33,7 +50,7 @@ impl Monitor {
         }
         self.threads.retain(|_, t| t.pid != tid);
         self.sleeper_ended(tid);
-        self.end_foundlings();
+        self.family.end_foundlings();
         if !self.family.retired.is_empty() {
             self.forget_retired();
         }
@@ -82,21 +99,6 @@ impl Monitor {
         let guest = |p: &Process| p.guest.is_some() && p.group == Some(id);
         let member = self.groups.get(&id).and_then(|g| g.members[replica].pid);
         member == Some(pid) || self.processes.get(&pid).is_some_and(guest)
-    }
-
-    /// Newborn processes whose creator has died before it could tell of them. (They may be heard of when their
-    /// creator is gone already, so it is looked again and again.)
-    pub(crate) fn end_foundlings(&self) {
-        let own = std::process::id().to_string();
-        for pid in &self.family.early {
-            let status = geryon_tracee::text(format!("/proc/{pid}/status")).unwrap_or_default();
-            let field = |name| status.lines().find_map(|l| l.strip_prefix(name));
-            // A thread of a process that lives, whose own parent has ended, is none.
-            let is_process = field("Tgid:").is_some_and(|t| t.trim() == pid.to_string());
-            if is_process && field("PPid:").is_some_and(|p| p.trim() == own) {
-                kill(*pid, libc::SIGKILL);
-            }
-        }
     }
 
     /// The program could not be executed: say why.
@@ -246,7 +248,7 @@ impl Monitor {
                 continue;
             };
             if let Some(t) = group.takeover.take() {
-                self.note_lost(group.name.shown, &t);
+                self.family.note_lost(group.name.shown, &t);
                 self.end_takeover(&t);
             }
         }

@@ -6,7 +6,7 @@ mod news;
 
 use crate::jobs::Led;
 use crate::private_field;
-use crate::state::{Asker, End, Group, GroupId, Monitor, Name, made_as_clone};
+use crate::state::{Asker, End, Family, Group, GroupId, Monitor, Name, made_as_clone};
 use crate::whom::group_of;
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, Reap, reap};
@@ -68,6 +68,19 @@ impl Ended {
         info[2] = pair(self.name.shown, 0);
         info[3] = pair(value, 0);
         info
+    }
+}
+
+impl Family {
+    /// Which of its children has the kernel given to a wait of this process, or to nobody? (Of an orphan the log says
+    /// whether it was waited for: `orphan_reaped`.)
+    fn ask_kernel(&mut self, own: Pid) {
+        let of_it = |e: &&mut Ended| e.name.parent == own && !e.name.is_orphan && !e.is_reaped();
+        for e in self.ended.iter_mut().filter(of_it) {
+            if !is_there(e.name.shown) {
+                e.reaped = Reaped::ByKernel;
+            }
+        }
     }
 }
 
@@ -162,18 +175,7 @@ impl Monitor {
             (g.leader == replica && !g.parenthood.adopted).then_some(g.name.shown)
         });
         if let Some(own) = own {
-            self.ask_kernel(own);
-        }
-    }
-
-    /// Which of its children has the kernel given to a wait of this process, or to nobody? (Of an orphan the log says
-    /// whether it was waited for: `orphan_reaped`.)
-    fn ask_kernel(&mut self, own: Pid) {
-        let of_it = |e: &&mut Ended| e.name.parent == own && !e.name.is_orphan && !e.is_reaped();
-        for e in self.family.ended.iter_mut().filter(of_it) {
-            if !is_there(e.name.shown) {
-                e.reaped = Reaped::ByKernel;
-            }
+            self.family.ask_kernel(own);
         }
     }
 
@@ -197,7 +199,7 @@ impl Monitor {
         };
         g.parenthood.adopted = true;
         let own = g.name.shown;
-        self.ask_kernel(own);
+        self.family.ask_kernel(own);
         if let Some(g) = self.groups.get(&id) {
             look_again(g);
         }
@@ -214,7 +216,7 @@ impl Monitor {
             g.parenthood.reaps_orphans,
         );
         if !adopted {
-            self.ask_kernel(own);
+            self.family.ask_kernel(own);
         }
         self.family
             .ended
@@ -264,7 +266,7 @@ impl Monitor {
         let led = led.filter(|g| g.leader == replica && !g.parenthood.adopted);
         let led: Vec<Pid> = led.map(|g| g.name.shown).collect();
         for own in led {
-            self.ask_kernel(own);
+            self.family.ask_kernel(own);
         }
         // (An answer that was given here may not be in the log.)
         let led = |own| {

@@ -51,7 +51,7 @@ impl Monitor {
                 if self.processes[&pid].guest.is_none() {
                     self.lost(id, replica, End::Killed(killed));
                 }
-                self.bury(tid, replica);
+                self.recovery.bury(tid, replica);
                 return Ok(());
             }
             if !self.has_survivors(id) && !self.is_confirmed_exit(id, pid) {
@@ -70,7 +70,7 @@ impl Monitor {
         self.count_events(tid);
         let replica = self.processes.get(&pid).map(|p| p.replica);
         match replica.filter(|_| killed != 0) {
-            Some(replica) => self.bury(tid, replica),
+            Some(replica) => self.recovery.bury(tid, replica),
             None => tracee.let_end()?,
         }
         Ok(())

@@ -4,7 +4,7 @@
 use super::Takeover;
 use super::flight::Legacy;
 use super::undo::under_way;
-use crate::state::Monitor;
+use crate::state::{Family, Monitor};
 use crate::{block_field, private_field};
 use anyhow::Result;
 use geryon_abi::layout::{INTERVAL_TIMERS, MAX_TIMERS, Timer, block_address};
@@ -63,14 +63,16 @@ impl Monitor {
     }
 }
 
-impl Monitor {
+impl Family {
     /// The leaders that this takeover has come after are gone.
     pub(crate) fn note_lost(&mut self, shown: Pid, t: &Takeover) {
         for pid in t.lost.formers.iter().chain([&t.lost.process]) {
-            self.family.note_gone(*pid, shown);
+            self.note_gone(*pid, shown);
         }
     }
+}
 
+impl Monitor {
     /// What the program calls a process or a thread of a leader that has just been lost (the descriptors that
     /// its successor has from it name it still), or a process that has led and is gone.
     pub(crate) fn shown_before(&self, id: Pid) -> Option<Pid> {

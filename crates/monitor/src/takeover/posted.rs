@@ -87,6 +87,18 @@ impl Post {
         let own = self.letters.iter().filter(|l| l.to == to);
         own.fold(0, |set, l| set | bit(l.signal) as u32)
     }
+
+    /// What others have sent to a group, and what has not come, as its successor is to get it.
+    pub(super) fn sent_to(&self, to: GroupId) -> Vec<Waiting> {
+        let mut all: Vec<Waiting> = Vec::new();
+        for l in self.letters.iter().filter(|l| l.to == to) {
+            let is_same = |w: &Waiting| w.info[0] as i32 == l.signal;
+            if !all.iter().any(is_same) {
+                all.push(sent_by(l.sender, None, l.signal));
+            }
+        }
+        all
+    }
 }
 
 impl Monitor {
@@ -244,18 +256,6 @@ impl Monitor {
         };
         let mut own = self.family.post.letters.iter().filter(|l| l.to == id);
         own.all(|l| l.is_sent || !dies(l.from.0))
-    }
-
-    /// What others have sent it, and what has not come, as its successor is to get it.
-    pub(super) fn posted(&self, id: GroupId) -> Vec<Waiting> {
-        let mut all: Vec<Waiting> = Vec::new();
-        for l in self.family.post.letters.iter().filter(|l| l.to == id) {
-            let is_same = |w: &Waiting| w.info[0] as i32 == l.signal;
-            if !all.iter().any(is_same) {
-                all.push(sent_by(l.sender, None, l.signal));
-            }
-        }
-        all
     }
 }
 

@@ -168,7 +168,7 @@ impl Monitor {
         for signal in t.estate.legacy.iter().filter_map(|l| read(t, l)).flatten() {
             self.came(id, signal);
         }
-        let posted = self.posted(id).into_iter().filter(|w| {
+        let posted = self.family.post.sent_to(id).into_iter().filter(|w| {
             let signal = w.info[0] as i32;
             caught & bit(signal) != 0 || ends(pid, signal) || keeps(pid, signal)
         });
