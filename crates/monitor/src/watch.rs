@@ -17,7 +17,7 @@ mod strays;
 mod vain;
 mod view;
 
-use crate::state::{Group, GroupId, Monitor};
+use crate::state::{Group, GroupId, Monitor, Process};
 use anyhow::Result;
 pub(crate) use asleep::Rest;
 use asleep::Rested;
@@ -119,6 +119,24 @@ impl Watch {
         self.circles.clear();
     }
 
+    /// Of processes and groups that are gone nothing has to be known.
+    fn forget_gone(&mut self, processes: &HashMap<Pid, Process>, groups: &HashMap<GroupId, Group>) {
+        let lives = |pid: &Pid| processes.contains_key(pid);
+        self.seen.retain(|pid, _| lives(pid));
+        self.astray.retain(|pid, _| lives(pid));
+        self.deaf.retain(|pid, _| lives(pid));
+        self.lines.retain(|pid, _| lives(pid));
+        self.ahead.retain(|pid, _| lives(pid));
+        self.endless.retain(|pid, _| lives(pid));
+        self.circles.retain(|pid, _| lives(pid));
+        let is_there = |id: &GroupId| groups.contains_key(id);
+        self.courses.retain(|id, _| is_there(id));
+        self.strays.retain(|id, _| is_there(id));
+        self.vain.retain(|id, _| is_there(id));
+        self.awaited.retain(|id, _| is_there(id));
+        self.barren.retain(|id, _| is_there(id));
+    }
+
     /// One more round. Does it sleep there indeed?
     fn is_astray(&mut self, pid: Pid, found: bool) -> bool {
         let rounds = self.astray.entry(pid).or_insert(0);
@@ -177,30 +195,7 @@ impl Monitor {
         self.watch.last = Some(Instant::now());
         self.end_orphans();
         self.family.end_foundlings();
-        let processes = &self.processes;
-        self.watch.seen.retain(|pid, _| processes.contains_key(pid));
-        self.watch
-            .astray
-            .retain(|pid, _| processes.contains_key(pid));
-        self.watch.deaf.retain(|pid, _| processes.contains_key(pid));
-        self.watch
-            .lines
-            .retain(|pid, _| processes.contains_key(pid));
-        self.watch
-            .ahead
-            .retain(|pid, _| processes.contains_key(pid));
-        self.watch
-            .endless
-            .retain(|pid, _| processes.contains_key(pid));
-        self.watch
-            .circles
-            .retain(|pid, _| processes.contains_key(pid));
-        let alive = &self.groups;
-        self.watch.courses.retain(|id, _| alive.contains_key(id));
-        self.watch.strays.retain(|id, _| alive.contains_key(id));
-        self.watch.vain.retain(|id, _| alive.contains_key(id));
-        self.watch.awaited.retain(|id, _| alive.contains_key(id));
-        self.watch.barren.retain(|id, _| alive.contains_key(id));
+        self.watch.forget_gone(&self.processes, &self.groups);
         let groups: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in groups {
             self.watch_takeover(id);
