@@ -74,6 +74,9 @@ pub fn input_begun(frame: &mut Frame, row: &Row, start: u64) {
     if !raise::pending(b) || !crate::mask::comes_within(b, row, &args) {
         raise::lead_signal_before(b, frame);
     }
+    if b.pos == start && execute::keeps_turn_at_all(row.nr, &args) {
+        crate::serial::gives_way(b);
+    }
     // (Who has followed until here has come to what is behind that.)
     b.call_start = if led { start } else { b.pos };
     let before = marshal::before(row, &args);

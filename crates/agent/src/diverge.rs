@@ -37,10 +37,8 @@ pub fn diverged(why: u32, pos: u64, ours: [u64; 8]) {
         frame: b.frame,
         pc: 0,
     };
-    b.waiting.store(
-        geryon_abi::layout::wait::DIVERGED,
-        Ordering::Relaxed,
-    );
+    b.waiting
+        .store(geryon_abi::layout::wait::DIVERGED, Ordering::Relaxed);
     rpc(number::DIVERGENCE, &report as *const Report as u64, 0, 0);
     crate::wait::announce_end();
     crate::log::rewind(b, pos);

@@ -238,6 +238,7 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
     }
     match class {
         Class::Local => {
+            crate::serial::passes(block());
             frame.rax = real(row.nr as u64, args) as u64;
             if row.nr as u64 == nr::PRCTL && args[0] as u32 == PR_SET_NAME {
                 crate::proc_files::named_by_itself();
@@ -247,6 +248,7 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
             if row.nr as u64 == nr::MADVISE && matches!(args[2] as u32, DONTFORK | WIPEONFORK) {
                 private().forks_apart.set(1);
             }
+            crate::serial::passes(block());
             frame.rax = real(row.nr as u64, args) as u64;
             crate::access::mappings_change();
         }

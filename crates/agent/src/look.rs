@@ -9,24 +9,22 @@ use crate::atomic::Waiting;
 use crate::log::{publish, put};
 use crate::serial;
 use crate::state::Here;
-use crate::timer;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{FIRST_LOOK, LOOKED, repeat};
 use geryon_abi::record::{kind, word};
 
 /// The longest: some 50 microseconds of atomics, or 10 of polls.
 const LONGEST: u32 = 4096;
-/// A thread that does not spin keeps its turn for so long (nanoseconds) while another one waits for it.
-const KEPT_NS: u64 = 10_000_000;
-/// The same where it may well wait: it calls a function again and again until that says something else, or comes to a
+/// A thread keeps its turn for so long (nanoseconds) where it may well wait: it calls a function again and again until that says something else, or comes to a
 /// fence.
 const LIKELY_NS: u64 = 200_000;
 
 /// The leader looks.
 pub(crate) fn lead(mut b: Here, frame: &Frame) {
     let spins = spins(b, frame);
-    let gives =
-        serial::active() && serial::is_awaited() && (spins || b.look[0] == 0 || has_kept(b));
+    let gives = serial::active()
+        && serial::is_awaited()
+        && (spins || b.look[0] == 0 || serial::has_kept(b, most(b)));
     if gives {
         b.call_start = b.pos;
         b.repeatable = repeat::LOOK;
@@ -54,17 +52,10 @@ fn spins(mut b: Here, frame: &Frame) -> bool {
     core::mem::replace(known, now.words()) == now.words()
 }
 
-/// Has it kept the turn for long since another thread was first seen waiting for it?
-fn has_kept(mut b: Here) -> bool {
-    let turn = u64::from(serial::number());
-    let now = timer::now(timer::MONOTONIC);
-    if b.kept[0] != turn {
-        b.kept = [turn, now];
-        return false;
-    }
-    let limit = match Waiting::is_likely(b.look) {
+/// For so long (nanoseconds) it may keep the turn while another thread waits for it.
+fn most(b: Here) -> u64 {
+    match Waiting::is_likely(b.look) {
         true => LIKELY_NS,
-        false => KEPT_NS,
-    };
-    now.saturating_sub(b.kept[1]) > limit
+        false => serial::KEPT_NS,
+    }
 }

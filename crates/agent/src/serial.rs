@@ -17,6 +17,7 @@ use crate::log::{append, get, is_cut, publish, put, remember, rewind, word_at};
 use crate::state::{Here, block, block_anew, block_at, layout, leads, private};
 use crate::stop::broken;
 use crate::thread::await_exits;
+use crate::timer;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at, wake_one_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use geryon_abi::layout::turn::{FREE, LENT, OFFERED, TAKEN};
@@ -24,6 +25,10 @@ use geryon_abi::layout::{FIRST_LOOK, MAX_THREADS, repeat, wait, why};
 use geryon_abi::record::{kind, kind_of, seal, unseal, word};
 use holder::{Holder, LOOK_NS, Loan};
 
+/// A thread that does not spin keeps its turn for so long (nanoseconds) while another one waits for it.
+pub const KEPT_NS: u64 = 10_000_000;
+/// Of calls that nothing is logged of so many are made before threads meet.
+const MEETS_EVERY: u32 = 256;
 /// How often it is lent before it is given away, while others wait.
 const MOST_LENT: u32 = 64;
 
@@ -442,14 +447,8 @@ const NR_SCHED_YIELD: u16 = 24;
 
 /// Give the others a chance, at a place that every replica comes to (a spinning thread).
 pub fn yield_turn(mut b: Here) {
-    while !leads()
-        && let Some(theirs) = crate::log::first(b)
-    {
-        if theirs == YIELDED {
-            return;
-        }
-        let at = b.pos - 1;
-        diverged(why::KIND, at, plain(YIELDED));
+    if follows_yield(b) {
+        return;
     }
     b.call_start = b.pos;
     b.repeatable = repeat::CALL;
@@ -457,6 +456,63 @@ pub fn yield_turn(mut b: Here) {
     acquire(b);
     b.repeatable = repeat::NOTHING;
     log_yield(b);
+}
+
+/// Follower: the leader has yielded here. False: this one leads.
+fn follows_yield(b: Here) -> bool {
+    while !leads()
+        && let Some(theirs) = crate::log::first(b)
+    {
+        if theirs == YIELDED {
+            return true;
+        }
+        let at = b.pos - 1;
+        diverged(why::KIND, at, plain(YIELDED));
+    }
+    false
+}
+
+/// Leader, about to make a call for which it keeps the turn, and of which nothing is logged yet: it gives the turn away first if
+/// others have waited for long. (Who does nothing but such calls would never.)
+pub fn gives_way(mut b: Here) {
+    let has = b.has_turn.load(Ordering::SeqCst) != 0;
+    if !active() || !has || !is_awaited() || !has_kept(b, KEPT_NS) {
+        return;
+    }
+    b.call_start = b.pos;
+    b.repeatable = repeat::CALL;
+    release(b);
+    acquire(b);
+    b.repeatable = repeat::NOTHING;
+}
+
+/// Before a call that each replica makes by itself, and of which nothing is logged: at every so many of them threads meet, so that the
+/// leader can give its turn away.
+pub fn passes(mut b: Here) {
+    if !active() {
+        return;
+    }
+    if b.unlogged + 1 < MEETS_EVERY {
+        b.unlogged += 1;
+        return;
+    }
+    if !follows_yield(b) {
+        gives_way(b);
+        log_yield(b);
+    }
+    // (Not before: a copy that is made of one that waits here comes here anew.)
+    b.unlogged = 0;
+}
+
+/// Leader: has it kept the turn for so long (nanoseconds) since another thread was first seen waiting for it?
+pub fn has_kept(mut b: Here, limit: u64) -> bool {
+    let turn = u64::from(number());
+    let now = timer::now(timer::MONOTONIC);
+    if b.kept[0] != turn {
+        b.kept = [turn, now];
+        return false;
+    }
+    now.saturating_sub(b.kept[1]) > limit
 }
 
 /// Leader: does another thread wait for the turn, or a process for that of the kin?

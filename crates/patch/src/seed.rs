@@ -8,7 +8,7 @@ use crate::look;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// So many instructions before an atomic one are looked at for the load.
-const FAR: usize = 32;
+const FAR: usize = 64;
 
 /// What compare-and-exchanges expect.
 pub fn expected(lines: &[Instruction], info: &mut Info) -> Vec<usize> {
@@ -49,7 +49,7 @@ fn load(
     for at in (before.len().saturating_sub(FAR)..before.len()).rev() {
         let i = &before[at];
         let written = info.writes(i, sought);
-        if is_call(i) || i.flow_control() == FlowControl::Return {
+        if i.flow_control() == FlowControl::Return || is_call(i) && !outlives_calls(sought) {
             return None;
         }
         if !written {
@@ -65,6 +65,12 @@ fn load(
         };
     }
     None
+}
+
+/// Does a function that is called leave the register as it was?
+fn outlives_calls(register: Register) -> bool {
+    use Register::{R12, R13, R14, R15, RBP, RBX};
+    matches!(register, RBX | RBP | R12 | R13 | R14 | R15)
 }
 
 /// The one register that it computes something of.
@@ -96,6 +102,17 @@ mod tests {
             0x31,
         ];
         assert_eq!(found(expected, &code), [0]);
+        // mov r15, [rdx+8]; call; lea rsi, [r15+1]; mov rax, r15; lock cmpxchg [rcx], rsi
+        let outlives = [
+            0x4c, 0x8b, 0x7a, 8, 0xe8, 0, 0, 0, 0, 0x49, 0x8d, 0x77, 1, 0x4c, 0x89, 0xf8, 0xf0,
+            0x48, 0x0f, 0xb1, 0x31,
+        ];
+        assert_eq!(found(expected, &outlives), [0]);
+        // mov rdx, [rdx+8]; call; mov rax, rdx; lock cmpxchg [rcx], rsi
+        let spoilt = [
+            0x48, 0x8b, 0x52, 8, 0xe8, 0, 0, 0, 0, 0x48, 0x89, 0xd0, 0xf0, 0x48, 0x0f, 0xb1, 0x31,
+        ];
+        assert_eq!(found(expected, &spoilt), []);
         // xor eax, eax before it: a constant.
         let constant = [0x48, 0x8b, 0x53, 8, 0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x31];
         assert_eq!(found(expected, &constant), []);

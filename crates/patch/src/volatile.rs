@@ -1,4 +1,5 @@
-//! Words at fixed places that optimised code loads twice, with no store, call or branch target in between, and that no
+//! Words at fixed places that optimised code loads twice, with no store, call or branch target in between, or in each round of a
+//! loop that does nothing else (it would have loaded them once before it), and that no
 //! instruction of the file uses as its operand but loads and stores: so a compiler treats only what the program has declared
 //! volatile, or loads as a relaxed atomic. Threads meet by such words (memcached's threads tell the time by one), and often
 //! nothing else shows it.
@@ -22,6 +23,8 @@ struct Load {
     place: Place,
     size: usize,
     at: u64,
+    /// How many branches came before it.
+    branches: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub struct Volatile {
     /// The last loads.
     last: Vec<Load>,
     twice: Vec<Twice>,
+    /// How many conditional branches have been seen.
+    branches: usize,
     /// Words that instructions use without loading them first.
     used: Vec<u64>,
     info: InstructionInfoFactory,
@@ -55,6 +60,7 @@ impl Default for Volatile {
         Volatile {
             last: Vec::new(),
             twice: Vec::new(),
+            branches: 0,
             used: Vec::new(),
             info: InstructionInfoFactory::new(),
         }
@@ -89,6 +95,10 @@ impl Volatile {
                 end: i.next_ip(),
             });
         }
+        if i.flow_control() == FlowControl::ConditionalBranch {
+            self.sees_loop(i);
+            self.branches += 1;
+        }
         let goes_on = matches!(
             i.flow_control(),
             FlowControl::Next | FlowControl::ConditionalBranch
@@ -99,8 +109,28 @@ impl Volatile {
         if let Some(place) = place
             && self.last.len() < KEPT
         {
-            let at = i.ip();
-            self.last.push(Load { place, size, at });
+            self.last.push(Load {
+                place,
+                size,
+                at: i.ip(),
+                branches: self.branches,
+            });
+        }
+    }
+
+    /// Does this branch lead back to a load of a fixed word, with no other branch in between?
+    fn sees_loop(&mut self, branch: &Instruction) {
+        let back_to = |l: &&Load| {
+            l.at == branch.near_branch_target()
+                && l.branches == self.branches
+                && matches!(l.place, Place::Fixed(_))
+        };
+        if let Some(load) = self.last.iter().find(back_to) {
+            self.twice.push(Twice {
+                place: load.place,
+                first: load.at,
+                end: branch.next_ip(),
+            });
         }
     }
 
@@ -187,6 +217,22 @@ mod tests {
         assert_eq!(found(&[first, &[0x51, 0x90], &AGAIN], LONG), [0x1106]);
         // jne 0x1008
         assert_eq!(found(&[first, &[0x75, 0], &AGAIN], LONG), []);
+    }
+
+    #[test]
+    fn a_word_that_a_loop_does_nothing_but_load() {
+        // mov eax, [0x1106]; cmp eax, ecx; je 0x1000
+        let load = &LOAD[..6];
+        assert_eq!(found(&[load, &[0x39, 0xc8, 0x74, 0xf6]], LONG), [0x1106]);
+        // It stores, too: mov [rdi], ecx
+        let stores = [0x39, 0xc8, 0x89, 0x0f, 0x74, 0xf4];
+        assert_eq!(found(&[load, &stores], LONG), []);
+        // It goes other ways, too: jne 0x1008
+        let branches = [0x75, 0, 0x39, 0xc8, 0x74, 0xf4];
+        assert_eq!(found(&[load, &branches], LONG), []);
+        // Another load lies before it: nop
+        let not_first = [0x39, 0xc8, 0x74, 0xf5];
+        assert_eq!(found(&[&[0x90], load, &not_first], LONG), []);
     }
 
     #[test]

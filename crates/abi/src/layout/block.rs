@@ -211,6 +211,8 @@ pub struct Block {
     pub kept: [u64; 2],
     /// Leader: the last count that it has given itself.
     pub looking: u32,
+    /// In serial order: so many calls of which nothing is logged it has made since the last of them that all replicas met at.
+    pub unlogged: u32,
     /// A vfork's child: where its id is to be stored; 0: nowhere.
     pub vfork_tids: [u64; 2],
     /// What the kernel is shown instead of a structure of the program's in which an id stands.

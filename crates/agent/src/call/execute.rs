@@ -19,6 +19,16 @@ use geryon_abi::layout::{flight, repeat, wait};
 use geryon_abi::outcome::{self, NOTHING, is_plausible};
 use geryon_abi::row::{Kind, Row};
 
+/// Is the turn kept while this call is made?
+fn keeps_turn(nr: u16, args: &[u64; 6]) -> bool {
+    crate::shared::keeps_turn(nr, args) || looks::keeps_turn(nr)
+}
+
+/// The same, also where it is too soon over for anybody to ask.
+pub fn keeps_turn_at_all(nr: u16, args: &[u64; 6]) -> bool {
+    never_blocks(nr.into(), args) || keeps_turn(nr, args)
+}
+
 /// Execute a call in the leader, unless its predecessor has; interruptions without a signal for the
 /// program are hidden.
 pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
@@ -71,8 +81,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             CONFIRMED => repeat::END,
             _ => repeat::CALL,
         };
-        let keeps = crate::shared::keeps_turn(row.nr, &args) || looks::keeps_turn(row.nr);
-        if serial::active() && !keeps {
+        if serial::active() && !keeps_turn(row.nr, &args) {
             serial::release_for(b, row.nr, &args);
         }
         if closes(nr) {
