@@ -205,6 +205,9 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
             }
         }
         number if is_ordered(number) => {
+            if leads() {
+                crate::serial::gives_way(block());
+            }
             memory::ordered(frame, row);
             if private().kin.get() == kin::IS_TO_JOIN {
                 thread::kin::join(block());

@@ -87,7 +87,6 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     let result = followed.unwrap_or_else(|| {
         if !agreed {
             raise::lead_signal_before(b, frame);
-            crate::serial::gives_way(b);
         }
         lead(b, row, args, digest)
     });
