@@ -74,8 +74,10 @@ pub fn input_begun(frame: &mut Frame, row: &Row, start: u64) {
     if !raise::pending(b) || !crate::mask::comes_within(b, row, &args) {
         raise::lead_signal_before(b, frame);
     }
+    let mut start = start;
     if b.pos == start && execute::keeps_turn_at_all(row.nr, &args) {
         crate::serial::gives_way(b);
+        start = b.pos;
     }
     // (Who has followed until here has come to what is behind that.)
     b.call_start = if led { start } else { b.pos };

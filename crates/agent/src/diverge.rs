@@ -4,7 +4,7 @@ use crate::gate::{real, rpc};
 use crate::log::word_at;
 use crate::state::block;
 use core::sync::atomic::{AtomicBool, Ordering};
-use geryon_abi::layout::{Report, rpc as number};
+use geryon_abi::layout::{Report, rpc as number, vforked};
 
 const NR_PAUSE: u64 = 34;
 
@@ -17,13 +17,18 @@ pub fn ends() {
     ENDS.store(true, Ordering::SeqCst);
 }
 
+/// A child that another thread forked meanwhile goes on.
+pub fn begins() {
+    ENDS.store(false, Ordering::SeqCst);
+}
+
 /// This replica differs from the log at the record that starts at `pos`. It returns when that record
 /// was the mistake of a leader that is gone: the log ends there, and the caller looks again.
 pub fn diverged(why: u32, pos: u64, ours: [u64; 8]) {
-    while ENDS.load(Ordering::SeqCst) {
+    let b = block();
+    while ENDS.load(Ordering::SeqCst) && b.vforked == vforked::NOT {
         real(NR_PAUSE, [0; 6]);
     }
-    let b = block();
     let mut theirs = [0; 8];
     for (i, w) in theirs.iter_mut().enumerate() {
         *w = word_at(b, pos + i as u64);

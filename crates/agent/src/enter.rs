@@ -205,7 +205,7 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
             }
         }
         number if is_ordered(number) => {
-            if leads() {
+            if leads() && memory::is_made(number, &frame.args()) {
                 crate::serial::gives_way(block());
             }
             memory::ordered(frame, row);

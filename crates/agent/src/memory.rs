@@ -246,6 +246,11 @@ fn follow(b: Here, frame: &mut Frame, row: &Row, digest: u64) -> Option<i64> {
     }
 }
 
+/// Is the call made at all? (Else nothing is logged of it.)
+pub fn is_made(nr: u64, args: &[u64; 6]) -> bool {
+    !claims_reserved(nr, args)
+}
+
 /// Would the call take memory that belongs to Geryon?
 fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
     // (What is beyond all memory the kernel refuses itself.)
@@ -329,7 +334,7 @@ fn fetch(fd: u64) -> i64 {
 }
 
 /// Follower: so many files are mapped as its leader has. (A leader that is about to lose a descriptor waits for that.)
-fn tell_mapped(mut b: Here, next: impl Fn(u64) -> u64) {
+fn tell_mapped(b: Here, next: impl Fn(u64) -> u64) {
     b.publishing.store(1, Ordering::SeqCst);
     let done = &header().open.file_maps[private().replica.get() as usize];
     let _ = done.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |done| Some(next(done)));

@@ -14,7 +14,7 @@ mod quick;
 use crate::diverge::diverged;
 use crate::event::plain;
 use crate::log::{append, get, is_cut, publish, put, remember, rewind, word_at};
-use crate::state::{Here, block, block_anew, block_at, layout, leads, private};
+use crate::state::{Here, block, block_anew, block_at, have_own_programs, layout, leads, private};
 use crate::stop::broken;
 use crate::thread::await_exits;
 use crate::timer;
@@ -29,6 +29,8 @@ use holder::{Holder, LOOK_NS, Loan};
 pub const KEPT_NS: u64 = 10_000_000;
 /// Of calls that nothing is logged of so many are made before threads meet.
 const MEETS_EVERY: u32 = 256;
+/// At so many calls for which it keeps the turn a thread looks at the time once.
+const ASKS_EVERY: u32 = 16;
 /// How often it is lent before it is given away, while others wait.
 const MOST_LENT: u32 = 64;
 
@@ -472,11 +474,16 @@ fn follows_yield(b: Here) -> bool {
     false
 }
 
-/// Leader, about to make a call for which it keeps the turn, and of which nothing is logged yet: it gives the turn away first if
-/// others have waited for long. (Who does nothing but such calls would never.)
+/// Leader, about to make a call for which it keeps the turn, that is logged, and of which nothing is logged yet: it gives the
+/// turn away first if others have waited for long. (Who does nothing but such calls would never. Not where replicas make calls
+/// of their own: a follower does not come to each.)
 pub fn gives_way(mut b: Here) {
     let has = b.has_turn.load(Ordering::SeqCst) != 0;
-    if !active() || !has || !is_awaited() || !has_kept(b, KEPT_NS) {
+    if !active() || !has || !is_awaited() || have_own_programs() {
+        return;
+    }
+    b.keeps = b.keeps.wrapping_add(1);
+    if !b.keeps.is_multiple_of(ASKS_EVERY) || !has_kept(b, KEPT_NS) {
         return;
     }
     b.call_start = b.pos;
@@ -484,12 +491,14 @@ pub fn gives_way(mut b: Here) {
     release(b);
     acquire(b);
     b.repeatable = repeat::NOTHING;
+    // (Among kin it may have come back under the same number.)
+    b.kept[0] = u64::MAX;
 }
 
 /// Before a call that each replica makes by itself, and of which nothing is logged: at every so many of them threads meet, so that the
 /// leader can give its turn away.
 pub fn passes(mut b: Here) {
-    if !active() {
+    if !active() || have_own_programs() {
         return;
     }
     if b.unlogged + 1 < MEETS_EVERY {
@@ -497,6 +506,7 @@ pub fn passes(mut b: Here) {
         return;
     }
     if !follows_yield(b) {
+        b.keeps = ASKS_EVERY - 1;
         gives_way(b);
         log_yield(b);
     }

@@ -16,7 +16,12 @@ pub(crate) struct Jobs {
     /// Processes that have ended, and are in a group until their parents have waited for them; of those that led, what the
     /// program calls them and their parents.
     unreaped: HashMap<Pid, Option<Led>>,
+    /// When there are so many of them it is looked who is gone.
+    enough: usize,
 }
+
+/// That is not done for fewer.
+const FEW: usize = 64;
 
 /// Is anybody in the group?
 pub(crate) fn is_there(group: Pid) -> bool {
@@ -59,7 +64,10 @@ impl Jobs {
 
     /// A process has ended, which was this one of the program's if it led.
     pub(crate) fn awaits_its_parent(&mut self, pid: Pid, led: Option<Led>) {
-        self.unreaped.retain(|p, _| is_zombie(*p));
+        if self.unreaped.len() >= self.enough.max(FEW) {
+            self.unreaped.retain(|p, _| is_zombie(*p));
+            self.enough = self.unreaped.len() * 2;
+        }
         if group_of(pid) != group_of(std::process::id() as Pid) && is_zombie(pid) {
             self.unreaped.insert(pid, led);
         }

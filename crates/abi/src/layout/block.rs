@@ -213,6 +213,8 @@ pub struct Block {
     pub looking: u32,
     /// In serial order: so many calls of which nothing is logged it has made since the last of them that all replicas met at.
     pub unlogged: u32,
+    /// Leader: at so many calls it has had the turn, and others have waited for it.
+    pub keeps: u32,
     /// A vfork's child: where its id is to be stored; 0: nowhere.
     pub vfork_tids: [u64; 2],
     /// What the kernel is shown instead of a structure of the program's in which an id stands.

@@ -26,7 +26,7 @@ fn keeps_turn(nr: u16, args: &[u64; 6]) -> bool {
 
 /// The same, also where it is too soon over for anybody to ask.
 pub fn keeps_turn_at_all(nr: u16, args: &[u64; 6]) -> bool {
-    never_blocks(nr.into(), args) || keeps_turn(nr, args)
+    never_blocks(nr.into(), args) || crate::shared::keeps_turn(nr, args)
 }
 
 /// Execute a call in the leader, unless its predecessor has; interruptions without a signal for the

@@ -69,6 +69,7 @@ pub(super) fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool
     block().flight.store(flight::NONE, Ordering::Relaxed);
     p.promotion.store(promotion::NONE, Ordering::Relaxed);
     p.owes.store(owes::NOTHING, Ordering::Relaxed);
+    crate::diverge::begins();
     crate::timer::forget();
     crate::sent::forget(block());
     block().at_parents_end = 0;

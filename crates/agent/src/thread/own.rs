@@ -44,8 +44,8 @@ pub fn sigprocmask(frame: &mut Frame, row: &'static Row) {
         real(row.nr as u64, args);
         return finish_for_good(b, frame, row, first);
     }
-    raise::lead_signal_before(b, frame);
     crate::serial::gives_way(b);
+    raise::lead_signal_before(b, frame);
     let mut result = real(row.nr as u64, args);
     while args[1] == 0 && raise::pending(b) {
         // While it waits all others are shut out, which is nothing for the program to see.

@@ -181,7 +181,7 @@ impl Monitor {
 
     /// Has no wait of the program's found this process yet, which has ended, and whose own is a zombie?
     pub(super) fn is_awaited(&self, (shown, parent): Led) -> bool {
-        let mut ended = self.family.ended.iter();
+        let mut ended = self.family.ended.iter().rev();
         match ended.find(|e| e.name.shown == shown) {
             Some(e) => !e.is_reaped(),
             // The kernel answers its parent's waits, or it is forgotten, as it has been found.

@@ -125,9 +125,12 @@ impl Monitor {
         }
         let group = p.group.and_then(|id| self.groups.get(&id));
         let led = group.filter(|g| g.leader == p.replica);
-        self.family
-            .jobs
-            .awaits_its_parent(pid, led.map(|g| (g.name.shown, g.name.parent)));
+        let name = |g: &Group| match p.guest {
+            // (A vfork's child is in its parent's.)
+            Some(_) => (p.shown_as(pid), g.name.shown),
+            None => (g.name.shown, g.name.parent),
+        };
+        self.family.jobs.awaits_its_parent(pid, led.map(name));
     }
 }
 
