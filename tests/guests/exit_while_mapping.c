@@ -1,7 +1,6 @@
 // build: -pthread -O2
 // deterministic
 // loses
-// delayed
 // Proves: a process ends while threads of it map files: a follower that ends first has yet to map what its leader has, and
 // the leader does not wait for that.
 #include "guest.h"
