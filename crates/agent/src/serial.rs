@@ -10,27 +10,22 @@
 mod holder;
 pub mod kin;
 mod quick;
+mod yields;
 
 use crate::diverge::diverged;
 use crate::event::plain;
-use crate::log::{append, get, is_cut, publish, put, remember, rewind, word_at};
-use crate::state::{Here, block, block_anew, block_at, have_own_programs, layout, leads, private};
+use crate::log::{append, get, is_cut, publish, remember, rewind, word_at};
+use crate::state::{Here, block, block_anew, block_at, layout, private};
 use crate::stop::broken;
 use crate::thread::await_exits;
-use crate::timer;
 use crate::wait::{Patience, announce, announce_end, sleep_at_most, wake_at, wake_one_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use geryon_abi::layout::turn::{FREE, LENT, OFFERED, TAKEN};
-use geryon_abi::layout::{FIRST_LOOK, MAX_THREADS, repeat, wait, why};
+use geryon_abi::layout::{FIRST_LOOK, MAX_THREADS, wait, why};
 use geryon_abi::record::{kind, kind_of, seal, unseal, word};
 use holder::{Holder, LOOK_NS, Loan};
+pub use yields::{KEPT_NS, YIELDED, gives_way, has_kept, log_yield, passes, yield_turn};
 
-/// A thread that does not spin keeps its turn for so long (nanoseconds) while another one waits for it.
-pub const KEPT_NS: u64 = 10_000_000;
-/// Of calls that nothing is logged of so many are made before threads meet.
-const MEETS_EVERY: u32 = 256;
-/// At so many calls for which it keeps the turn a thread looks at the time once.
-const ASKS_EVERY: u32 = 16;
 /// How often it is lent before it is given away, while others wait.
 const MOST_LENT: u32 = 64;
 
@@ -443,88 +438,6 @@ fn released_at(b: Here) -> u64 {
     unsafe { core::ptr::from_ref(&b.released).read_volatile() }
 }
 
-/// The record of a yield.
-pub(crate) const YIELDED: u64 = word(kind::CALL, 0, NR_SCHED_YIELD, 1);
-const NR_SCHED_YIELD: u16 = 24;
-
-/// Give the others a chance, at a place that every replica comes to (a spinning thread).
-pub fn yield_turn(mut b: Here) {
-    if follows_yield(b) {
-        return;
-    }
-    b.call_start = b.pos;
-    b.repeatable = repeat::CALL;
-    release_to_wait(b);
-    acquire(b);
-    b.repeatable = repeat::NOTHING;
-    log_yield(b);
-}
-
-/// Follower: the leader has yielded here. False: this one leads.
-fn follows_yield(b: Here) -> bool {
-    while !leads()
-        && let Some(theirs) = crate::log::first(b)
-    {
-        if theirs == YIELDED {
-            return true;
-        }
-        let at = b.pos - 1;
-        diverged(why::KIND, at, plain(YIELDED));
-    }
-    false
-}
-
-/// Leader, about to make a call for which it keeps the turn, that is logged, and of which nothing is logged yet: it gives the
-/// turn away first if others have waited for long. (Who does nothing but such calls would never. Not where replicas make calls
-/// of their own: a follower does not come to each.)
-pub fn gives_way(mut b: Here) {
-    let has = b.has_turn.load(Ordering::SeqCst) != 0;
-    if !active() || !has || !is_awaited() || have_own_programs() {
-        return;
-    }
-    b.keeps = b.keeps.wrapping_add(1);
-    if !b.keeps.is_multiple_of(ASKS_EVERY) || !has_kept(b, KEPT_NS) {
-        return;
-    }
-    b.call_start = b.pos;
-    b.repeatable = repeat::CALL;
-    release(b);
-    acquire(b);
-    b.repeatable = repeat::NOTHING;
-    // (Among kin it may have come back under the same number.)
-    b.kept[0] = u64::MAX;
-}
-
-/// Before a call that each replica makes by itself, and of which nothing is logged: at every so many of them threads meet, so that the
-/// leader can give its turn away.
-pub fn passes(mut b: Here) {
-    if !active() || have_own_programs() {
-        return;
-    }
-    if b.unlogged + 1 < MEETS_EVERY {
-        b.unlogged += 1;
-        return;
-    }
-    if !follows_yield(b) {
-        b.keeps = ASKS_EVERY - 1;
-        gives_way(b);
-        log_yield(b);
-    }
-    // (Not before: a copy that is made of one that waits here comes here anew.)
-    b.unlogged = 0;
-}
-
-/// Leader: has it kept the turn for so long (nanoseconds) since another thread was first seen waiting for it?
-pub fn has_kept(mut b: Here, limit: u64) -> bool {
-    let turn = u64::from(number());
-    let now = timer::now(timer::MONOTONIC);
-    if b.kept[0] != turn {
-        b.kept = [turn, now];
-        return false;
-    }
-    now.saturating_sub(b.kept[1]) > limit
-}
-
 /// Leader: does another thread wait for the turn, or a process for that of the kin?
 pub(crate) fn is_awaited() -> bool {
     waiting().load(Ordering::SeqCst) != 0 || kin::is_awaited()
@@ -533,10 +446,4 @@ pub(crate) fn is_awaited() -> bool {
 /// Leader: which turn this is.
 pub(crate) fn number() -> u32 {
     turn_number().load(Ordering::Relaxed)
-}
-
-/// Leader: log a yield that is over.
-pub(crate) fn log_yield(b: Here) {
-    put(b, YIELDED);
-    publish(b);
 }
