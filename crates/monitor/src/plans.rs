@@ -1,6 +1,6 @@
 //! Patch plans of files: computed once for each file, kept in memory and in the user's cache.
 
-use geryon_abi::hooks::{HOOKS, REPLACED};
+use geryon_abi::hooks::{HOOKS, REPLACED, SERIAL_HOOKS};
 use geryon_patch::{Options, PLAN_VERSION, Plan, has_glibc};
 use geryon_sites::{BuildId, build_id};
 use serde::{Deserialize, Serialize};
@@ -161,7 +161,7 @@ fn find(
         are_loads_ordered(),
         PLAN_VERSION,
         CACHE_VERSION,
-        HOOKS,
+        (HOOKS, SERIAL_HOOKS),
         env!("CARGO_PKG_VERSION"),
     )
         .hash(&mut h);
@@ -196,7 +196,11 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
     let bytes = std::fs::read(path).ok()?;
     let elf = object::File::parse(&*bytes).ok()?;
     let has_glibc = has_glibc(&bytes);
-    let hooks = if has_glibc { HOOKS } else { &[] };
+    let hooks = match waits {
+        _ if !has_glibc => &[],
+        true => SERIAL_HOOKS,
+        false => HOOKS,
+    };
     let plan = Plan::new(
         &bytes,
         &Options {
