@@ -238,8 +238,10 @@ impl Monitor {
         if let Some(r) = outvoted.filter(|_| arbitrated) {
             self.is_arbitrated(r);
         }
-        if matches!(blame, Blame::Follower(_)) && is_about_order(&first) {
-            self.note_race(false);
+        match blame {
+            Blame::Follower(_) if is_about_order(&first) => self.note_race(false),
+            Blame::Follower(replica) => self.running.races.is_outvoted(replica, Instant::now()),
+            Blame::Leader(_) | Blame::Unnamed => {}
         }
     }
 

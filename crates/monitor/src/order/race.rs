@@ -35,7 +35,8 @@ impl Monitor {
     }
 
     /// Nobody can be named. If it is certain that this is no fault, the verdict: one follower contradicts another one in what the order of
-    /// threads decides, or one was found to go astray a short time ago: a single fault does neither. (What two replicas have
+    /// threads decides, or one was found to go astray a short time ago, or another one was outvoted in whatever it was: a single
+    /// fault does none of these. (What two replicas have
     /// in memory may have gone astray before. Where a majority stands against the leader in what it writes, say, it may be
     /// right.)
     pub(crate) fn is_race(&mut self, id: GroupId, first: &Reported) -> Option<&'static str> {
@@ -45,6 +46,13 @@ impl Monitor {
             None
         } else if self.running.races.is_any(Instant::now()) {
             (of_order || is_even).then_some("replicas differ again, as when the program races")
+        } else if of_order
+            && self
+                .running
+                .races
+                .has_outvoted_other(first.replica, Instant::now())
+        {
+            Some("the program races: one replica after the other differs")
         } else {
             (of_order && self.reports_contradict(id))
                 .then_some("the program races: replicas contradict each other")

@@ -231,6 +231,11 @@ impl Monitor {
     }
 
     fn crashed_alone(&mut self, id: GroupId, crash: &Crash) {
+        if !self.leads(id, crash.replica) {
+            self.running
+                .races
+                .is_outvoted(crash.replica, Instant::now());
+        }
         let what = format!(
             "replica {} got signal {} ({}) at {} (address {:#x}) and the others did not",
             crash.replica + 1,
