@@ -8,7 +8,6 @@ pub mod annotation;
 pub mod frame;
 pub mod hooks;
 pub mod layout;
-pub mod looks;
 pub mod outcome;
 pub mod point;
 pub mod proc_file;

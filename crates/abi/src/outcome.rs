@@ -1,7 +1,8 @@
 //! What the result of a call says: whether the kernel can have given it at all, and whether the call
 //! has done more than look.
 
-use crate::row::{Class, Row};
+use crate::row::{Class, Property, Row};
+use crate::table::{self, nr};
 
 /// The kernel looks at the lower half of a call's number. A number with this bit above it is no result
 /// (directory offsets have the bit, and more): whoever finds it where a result should be has come by
@@ -21,26 +22,6 @@ pub const fn is_interrupted(result: i64) -> bool {
     result <= -512 && result >= -516
 }
 
-/// Can a signal end this call, so that it says EINTR? (signal(7), and the pages of the calls.) Others are
-/// made to their end, or anew: no program looks for EINTR from them.
-pub const fn is_interruptible(nr: u64) -> bool {
-    match nr {
-        // Reading, writing, opening what is slow; sockets; locks of files; terminals.
-        0..=2 | 16..=20 | 40 | 42..=47 | 72..=74 | 85 | 257 | 275 | 276 | 278 | 285 => true,
-        288 | 295 | 296 | 299 | 307 | 318 | 326..=328 | 437 => true,
-        // Waiting for time, descriptors, signals, children, futexes, queues.
-        7 | 23 | 34 | 35 | 61 | 65 | 69 | 70 | 128 | 130 | 202 | 208 | 220 | 230 | 232 => true,
-        242 | 243 | 247 | 270 | 271 | 281 | 333 | 426 | 441 | 449 | 455 => true,
-        _ => false,
-    }
-}
-
-/// Does this call put bytes into what argument 0 names, and wait only where that has no room?
-pub const fn writes(nr: u64) -> bool {
-    // write, pwrite64, writev, sendto, sendmsg, pwritev, sendmmsg, pwritev2
-    matches!(nr, 1 | 18 | 20 | 44 | 46 | 296 | 307 | 328)
-}
-
 /// Whether an output changes a file, from which somebody may have mapped what he has not looked at yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangesFile {
@@ -53,26 +34,25 @@ pub enum ChangesFile {
 }
 
 /// Does this output change a file?
-pub const fn changes_file(nr: u64) -> ChangesFile {
-    match nr {
-        // write, writev, sendfile
-        1 | 20 | 40 => ChangesFile::IfNamed,
-        // close, sendto, sendmsg, shutdown, sendmmsg
-        3 | 44 | 46 | 48 | 307 => ChangesFile::Never,
-        _ => ChangesFile::Perhaps,
+pub fn changes_file(nr: u64) -> ChangesFile {
+    if table::is(nr, Property::FileIfNamed) {
+        ChangesFile::IfNamed
+    } else if table::is(nr, Property::NoFile) {
+        ChangesFile::Never
+    } else {
+        ChangesFile::Perhaps
     }
 }
 
 /// Can the kernel have given this result? A flipped bit in one that says that a call was interrupted
 /// is none.
 pub const fn is_plausible(nr: u64, result: i64) -> bool {
-    const LSEEK: u64 = 8;
     const LARGEST_ERROR: i64 = 133;
     if result < 0 {
         return result >= -LARGEST_ERROR || is_interrupted(result);
     }
     // No size and no address is as large; a directory's offset may be.
-    nr == LSEEK || result < 1 << 47
+    nr == nr::lseek || result < 1 << 47
 }
 
 /// Two notes of one result that differ.
@@ -93,37 +73,24 @@ pub fn noted(notes: [u64; 2]) -> Result<Option<i64>, NotesDiffer> {
     }
 }
 
-const GETSOCKOPT: u16 = 55;
-const FCNTL: u16 = 72;
-const SETRLIMIT: u16 = 160;
-const MQ_GETSETATTR: u16 = 245;
-const PRLIMIT64: u16 = 302;
-
 /// Does an input call that gave this result do more than look? (What is each replica's own is done by
 /// each.)
 pub fn changes(row: &Row, args: &[u64; 6], result: i64) -> bool {
-    const WAITS: [u16; 2] = [61, 247];
-    if result < 0 || !(row.class == Class::Input || WAITS.contains(&row.nr)) {
+    let nr = row.nr as u64;
+    if result < 0 || !(row.class == Class::Input || matches!(nr, nr::wait4 | nr::waitid)) {
         return false;
     }
-    match row.nr {
-        // What looks, or waits: stat and its kin, poll, access, uname, getcwd, readlink, clocks,
-        // limits, attributes.
-        4..=7 | 17 | 21 | 23 | 34..=36 | 39 | 51 | 52 | 63 | 79 | 89 | 96..=100 => false,
-        102 | 104 | 107 | 108 | 110 | 111 | 121 | 124 | 125 | 127 | 136..=138 | 140 => false,
-        143 | 145..=148 | 186 | 187 | 191..=196 | 201 | 204 | 221 | 224 | 225 => false,
-        228..=230 | 252 | 262 | 267 | 269..=271 | 274 | 287 | 295 | 309 | 315 | 318 => false,
-        327 | 332 | 439 | 451 | 457..=459 | 461 | 465 | 468 => false,
-        // Epolls that report nothing.
-        232 | 281 | 441 => result > 0,
+    match nr {
+        _ if row.is(Property::Looks) => false,
+        _ if row.is(Property::LooksAtNothing) => result > 0,
         // F_GETFD, F_GETFL, F_GETLK and its kin, F_GETOWN and its kin, F_GETSIG.
-        FCNTL => !matches!(args[1], 1 | 3 | 5 | 9 | 11 | 16 | 17 | 36),
+        nr::fcntl => !matches!(args[1], 1 | 3 | 5 | 9 | 11 | 16 | 17 | 36),
         // A process's own limits end with it.
-        SETRLIMIT => false,
-        PRLIMIT64 => args[0] != 0 && args[2] != 0,
+        nr::setrlimit => false,
+        nr::prlimit64 => args[0] != 0 && args[2] != 0,
         // SO_ERROR is taken.
-        GETSOCKOPT => args[2] == 4,
-        MQ_GETSETATTR => args[1] != 0,
+        nr::getsockopt => args[2] == 4,
+        nr::mq_getsetattr => args[1] != 0,
         _ => true,
     }
 }
@@ -132,11 +99,10 @@ pub fn changes(row: &Row, args: &[u64; 6], result: i64) -> bool {
 /// these pages must be the program's own.
 pub const fn keeps_pages(row: &Row, args: &[u64; 6]) -> bool {
     const MSG_ZEROCOPY: u64 = 0x400_0000;
-    match row.nr {
-        278 => true,
-        // sendto, sendmmsg; sendmsg
-        44 | 307 => args[3] & MSG_ZEROCOPY != 0,
-        46 => args[2] & MSG_ZEROCOPY != 0,
+    match row.nr as u64 {
+        nr::vmsplice => true,
+        nr::sendto | nr::sendmmsg => args[3] & MSG_ZEROCOPY != 0,
+        nr::sendmsg => args[2] & MSG_ZEROCOPY != 0,
         _ => false,
     }
 }
@@ -173,28 +139,8 @@ pub const fn spoilt(written: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn closing_and_looking_are_not_interrupted() {
-        for (name, interruptible) in [
-            ("read", true),
-            ("write", true),
-            ("wait4", true),
-            ("accept4", true),
-            ("epoll_pwait", true),
-            ("close", false),
-            ("dup2", false),
-            ("pipe2", false),
-            ("newfstatat", false),
-            ("unlinkat", false),
-            ("rename", false),
-        ] {
-            let nr = (0..500).find(|n| crate::table::row(*n).is_some_and(|r| r.name == name));
-            assert_eq!(nr.map(is_interruptible), Some(interruptible), "{name}");
-        }
-    }
-
     fn changes(nr: u64, args: &[u64; 6], result: i64) -> bool {
-        super::changes(crate::table::row(nr).expect("a row"), args, result)
+        super::changes(table::row(nr).expect("a row"), args, result)
     }
 
     #[test]
@@ -203,16 +149,6 @@ mod tests {
         for bit in 0..64 {
             assert!(!is_plausible(0, -512 ^ 1 << bit), "bit {bit}");
         }
-    }
-
-    #[test]
-    fn what_changes_no_file_is_an_output_to_a_descriptor() {
-        use super::{ChangesFile, changes_file};
-        use crate::row::{Class, Kind};
-        let known = |nr: &u64| changes_file(*nr) != ChangesFile::Perhaps;
-        let rows = || (0..500).filter(known).filter_map(crate::table::row);
-        assert_eq!(rows().count(), 8);
-        assert!(rows().all(|row| row.class == Class::Output && row.args[0].kind == Kind::Fd));
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! What one row of the system-call table says.
 
+mod property;
+
+pub use property::{Properties, Property};
+
 /// How the replicas treat a call (design: classes of section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -212,11 +216,19 @@ pub struct Row {
     pub gives_id: bool,
     /// What it is given may hold addresses of its own.
     pub nests: bool,
+    /// What else is so.
+    pub properties: Properties,
     /// What a user should know; empty when there is nothing.
     pub note: &'static str,
 }
 
 impl Row {
+    /// Has the call this property?
+    #[inline(always)]
+    pub const fn is(&self, property: Property) -> bool {
+        self.properties.has(property)
+    }
+
     /// The bytes of a buffer that the arguments themselves tell, at most those that the call writes; 0 where they
     /// do not.
     pub fn given(&self, len: Len, args: &[u64; 6]) -> u64 {

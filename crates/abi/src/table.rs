@@ -3,12 +3,12 @@
 //! The rows stand in files by topic; here they are joined, and the compiler checks that every
 //! number of the kernel has exactly one row.
 
-use crate::row::{Command, Kind, Row};
+use crate::row::{Command, Kind, Property, Row};
 
-/// Writes a part of the table: number, name, class, support, arguments, `-> Id` where the result is one, note.
+/// Writes a part of the table: number, name, class, support, arguments, `-> Id` where the result is one, properties, note.
 macro_rules! rows {
     ($vis:vis $part:ident: $($nr:literal $name:ident $class:ident $support:ident
-        ($($arg:ident: $kind:expr),*) $(-> $result:ident)? $($note:literal)?;)*) => {
+        ($($arg:ident: $kind:expr),*) $(-> $result:ident)? $([$($property:ident),*])? $($note:literal)?;)*) => {
         $vis const $part: &[Row] = &[$(Row {
             nr: $nr,
             name: stringify!($name),
@@ -17,10 +17,24 @@ macro_rules! rows {
             args: &[$($crate::row::Arg { name: stringify!($arg), kind: $kind }),*],
             gives_id: $crate::table::is_id(&[$(stringify!($result))?]),
             nests: $crate::table::nests($nr, &[$($kind),*]),
+            properties: $crate::row::Properties::of(&[$($($crate::row::Property::$property),*)?]),
             note: concat!($($note)?),
         }),*];
+
+        $crate::table::numbers! { $($nr $name)* }
     };
 }
+
+/// The numbers of a part's calls.
+macro_rules! numbers {
+    ($($nr:literal $name:ident)*) => {
+        #[allow(missing_docs, non_upper_case_globals)] // names are those of the kernel
+        pub mod numbers {
+            $(pub const $name: u64 = $nr;)*
+        }
+    };
+}
+use numbers;
 
 /// Does the row say that the result is an id? It says nothing else of results.
 const fn is_id(said: &[&str]) -> bool {
@@ -30,8 +44,8 @@ const fn is_id(said: &[&str]) -> bool {
 
 /// May one of these arguments hold addresses?
 const fn nests(nr: u16, kinds: &[Kind]) -> bool {
-    const IOCTL: u16 = 16;
-    const SETSOCKOPT: u16 = 54;
+    const IOCTL: u16 = nr::ioctl as u16;
+    const SETSOCKOPT: u16 = nr::setsockopt as u16;
     if matches!(nr, IOCTL | SETSOCKOPT) {
         // It depends on what is asked for.
         return true;
@@ -57,8 +71,11 @@ macro_rules! refused {
             args: &[],
             gives_id: false,
             nests: false,
+            properties: $crate::row::Properties::of(&[]),
             note: $note,
         }),*];
+
+        $crate::table::numbers! { $($nr $name)* }
     };
 }
 
@@ -88,6 +105,19 @@ mod refused;
 mod sockets;
 mod system;
 mod time;
+
+/// The numbers of all calls, by name.
+pub mod nr {
+    pub use super::descriptors::numbers::*;
+    pub use super::files::numbers::*;
+    pub use super::ipc::numbers::*;
+    pub use super::memory::numbers::*;
+    pub use super::processes::numbers::*;
+    pub use super::refused::numbers::*;
+    pub use super::sockets::numbers::*;
+    pub use super::system::numbers::*;
+    pub use super::time::numbers::*;
+}
 
 /// The kernel whose calls the table knows.
 pub const KERNEL: &str = "6.18";
@@ -178,6 +208,11 @@ pub fn row(nr: u64) -> Option<&'static Row> {
     *BY_NUMBER.get(usize::try_from(nr).ok()?)?
 }
 
+/// Has the call of this number the property?
+pub fn is(nr: u64, property: Property) -> bool {
+    row(nr).is_some_and(|row| row.is(property))
+}
+
 /// The commands of one multiplexed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubTable {
@@ -206,21 +241,21 @@ pub static SUB_TABLES: &[SubTable] = &SUB_TABLE_STORE;
 
 #[rustfmt::skip] // one line for one call
 const SUB_TABLE_STORE: [SubTable; 9] = [
-    SubTable { nr: 16, arg: 1, modifiers: 0, errno: ENOTTY, commands: ioctl::IOCTL },
-    SubTable { nr: 31, arg: 1, modifiers: 0, errno: EINVAL, commands: commands::SHMCTL },
-    SubTable { nr: 66, arg: 2, modifiers: 0, errno: EINVAL, commands: commands::SEMCTL },
-    SubTable { nr: 71, arg: 1, modifiers: 0, errno: EINVAL, commands: commands::MSGCTL },
-    SubTable { nr: 72, arg: 1, modifiers: 0, errno: EINVAL, commands: commands::FCNTL },
-    SubTable { nr: 157, arg: 0, modifiers: 0, errno: EINVAL, commands: commands::PRCTL },
-    SubTable { nr: 158, arg: 0, modifiers: 0, errno: EINVAL, commands: commands::ARCH_PRCTL },
+    SubTable { nr: nr::ioctl as u16, arg: 1, modifiers: 0, errno: ENOTTY, commands: ioctl::IOCTL },
+    SubTable { nr: nr::shmctl as u16, arg: 1, modifiers: 0, errno: EINVAL, commands: commands::SHMCTL },
+    SubTable { nr: nr::semctl as u16, arg: 2, modifiers: 0, errno: EINVAL, commands: commands::SEMCTL },
+    SubTable { nr: nr::msgctl as u16, arg: 1, modifiers: 0, errno: EINVAL, commands: commands::MSGCTL },
+    SubTable { nr: nr::fcntl as u16, arg: 1, modifiers: 0, errno: EINVAL, commands: commands::FCNTL },
+    SubTable { nr: nr::prctl as u16, arg: 0, modifiers: 0, errno: EINVAL, commands: commands::PRCTL },
+    SubTable { nr: nr::arch_prctl as u16, arg: 0, modifiers: 0, errno: EINVAL, commands: commands::ARCH_PRCTL },
     SubTable {
-        nr: 202,
+        nr: nr::futex as u16,
         arg: 1,
         modifiers: FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME,
         errno: ENOSYS,
         commands: commands::FUTEX,
     },
-    SubTable { nr: 431, arg: 1, modifiers: 0, errno: EOPNOTSUPP, commands: commands::FSCONFIG },
+    SubTable { nr: nr::fsconfig as u16, arg: 1, modifiers: 0, errno: EOPNOTSUPP, commands: commands::FSCONFIG },
 ];
 
 // Both searches rely on this order.

@@ -17,10 +17,9 @@ use core::hint::black_box;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, verify, why};
-use geryon_abi::looks::only_looks;
 use geryon_abi::outcome;
 use geryon_abi::record::{kind, kind_of, short_of, word};
-use geryon_abi::row::{Class, Row};
+use geryon_abi::row::{Class, Property, Row};
 
 pub mod copied;
 mod execute;
@@ -31,7 +30,7 @@ mod rendezvous;
 mod whose;
 pub mod writing;
 
-pub use execute::{check_asked, closes, execute, made, number_of, take_off};
+pub use execute::{check_asked, execute, made, number_of, take_off};
 pub use rendezvous::{begin, led_behind, rendezvous};
 
 /// Bits of a completion record's detail.
@@ -57,7 +56,7 @@ pub fn input_begun(frame: &mut Frame, row: &Row, start: u64) {
         return output(frame, row);
     }
     let digest = marshal::digest(row, &args);
-    if have_own_programs() && only_looks(row.nr) && !leads() {
+    if have_own_programs() && row.is(Property::Unordered) && !leads() {
         let record = word(kind::CALL, 0, row.nr, 0);
         if passed::find(b, record, Some(digest)) == Some(false) {
             frame.rax = looks::answer(b, row.nr, args);
@@ -75,7 +74,7 @@ pub fn input_begun(frame: &mut Frame, row: &Row, start: u64) {
         raise::lead_signal_before(b, frame);
     }
     let mut start = start;
-    if b.pos == start && execute::keeps_turn_at_all(row.nr, &args) {
+    if b.pos == start && crate::serial::active() && execute::keeps_turn_at_all(row, &args) {
         crate::serial::gives_way(b);
         start = b.pos;
     }
@@ -202,7 +201,7 @@ pub fn complete(
         detail |= after::RESTART;
     }
     let detail = *black_box(&detail);
-    let words = match have_own_programs() && (digest.is_none() || only_looks(row.nr)) {
+    let words = match have_own_programs() && (digest.is_none() || row.is(Property::Unordered)) {
         true if detail & after::RESTART != 0 => 2 + u32::from(digest.is_some()),
         true => {
             let written = marshal::words(row, &frame.args(), shown, before) as u32;

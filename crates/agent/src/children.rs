@@ -3,8 +3,8 @@
 use crate::gate::{real, rpc};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::layout::{MAX_CHILDREN, rpc as number};
+use geryon_abi::table::nr;
 
-const NR_KILL: u64 = 62;
 const ESRCH: i64 = -3;
 
 /// (Id the program sees) << 32 | (own id, where the kernel calls it otherwise; 0: it was born while this process, or
@@ -35,7 +35,7 @@ pub fn adopt(shown: u32, own: u32) {
             0 => old >> 32,
             own => own.into(),
         };
-        if old != 0 && real(NR_KILL, [own, 0, 0, 0, 0, 0]) == ESRCH {
+        if old != 0 && real(nr::kill, [own, 0, 0, 0, 0, 0]) == ESRCH {
             c.store(0, Ordering::Release);
         }
     }

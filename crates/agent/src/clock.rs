@@ -8,6 +8,7 @@ use crate::state::{Here, layout, private};
 use crate::wait::{Patience, announce, announce_end, sleep_at, sleep_at_most, wake_at};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use geryon_abi::layout::{CLOCKS, wait};
+use geryon_abi::table::nr;
 
 /// A process-wide ordered section.
 #[repr(C)]
@@ -339,19 +340,18 @@ fn tell_sleepers(clock: &AtomicU32, value: u32) {
     }
 }
 
-const NR_MEMBARRIER: u64 = 324;
 const PRIVATE_EXPEDITED: u64 = 8;
 const REGISTER_PRIVATE_EXPEDITED: u64 = 16;
 
 /// Must have been called in a process before its second thread starts.
 pub fn register_barrier() {
-    crate::gate::real(NR_MEMBARRIER, [REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]);
+    crate::gate::real(nr::membarrier, [REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]);
 }
 
 /// A barrier on all threads of this process, issued by whoever goes to sleep: so that nobody
 /// else has to issue one for each store.
 fn barrier() {
-    crate::gate::real(NR_MEMBARRIER, [PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]);
+    crate::gate::real(nr::membarrier, [PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]);
 }
 
 /// After a store to `word`: wake whoever sleeps on it. A sleeper raises the count and issues

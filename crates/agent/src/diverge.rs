@@ -5,8 +5,7 @@ use crate::log::word_at;
 use crate::state::block;
 use core::sync::atomic::{AtomicBool, Ordering};
 use geryon_abi::layout::{Report, rpc as number, vforked};
-
-const NR_PAUSE: u64 = 34;
+use geryon_abi::table::nr;
 
 /// The process is about to end, and nothing that it finds counts any more.
 static ENDS: AtomicBool = AtomicBool::new(false);
@@ -27,7 +26,7 @@ pub fn begins() {
 pub fn diverged(why: u32, pos: u64, ours: [u64; 8]) {
     let b = block();
     while ENDS.load(Ordering::SeqCst) && b.vforked == vforked::NOT {
-        real(NR_PAUSE, [0; 6]);
+        real(nr::pause, [0; 6]);
     }
     let mut theirs = [0; 8];
     for (i, w) in theirs.iter_mut().enumerate() {

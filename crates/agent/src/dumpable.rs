@@ -6,9 +6,8 @@ use crate::gate::real;
 use crate::state::private;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::dumpable;
+use geryon_abi::table::nr;
 
-const NR_PRCTL: u64 = 157;
-const NR_PRLIMIT64: u64 = 302;
 const PR_GET_DUMPABLE: u64 = 3;
 const PR_SET_DUMPABLE: u64 = 4;
 const RLIMIT_CORE: u64 = 4;
@@ -36,7 +35,7 @@ pub fn prctl(frame: &mut Frame) -> bool {
             0
         }
         _ => {
-            let result = real(NR_PRCTL, args);
+            let result = real(nr::prctl, args);
             if option == PR_SET_DUMPABLE && result == 0 {
                 if p.dumpable.get() == dumpable::NO {
                     limit_core(p.core_limit.get());
@@ -53,9 +52,9 @@ pub fn prctl(frame: &mut Frame) -> bool {
 fn limit_core(size: u64) -> u64 {
     let mut was = [0u64; 2];
     let to = was.as_mut_ptr() as u64;
-    real(NR_PRLIMIT64, [0, RLIMIT_CORE, 0, to, 0, 0]);
+    real(nr::prlimit64, [0, RLIMIT_CORE, 0, to, 0, 0]);
     let limits = [size.min(was[1]), was[1]];
     let from = limits.as_ptr() as u64;
-    real(NR_PRLIMIT64, [0, RLIMIT_CORE, from, 0, 0, 0]);
+    real(nr::prlimit64, [0, RLIMIT_CORE, from, 0, 0, 0]);
     was[0]
 }

@@ -10,7 +10,7 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{failed, kin, rpc as number};
 use geryon_abi::outcome::changes;
 use geryon_abi::row::{Class, Row, Support};
-use geryon_abi::table;
+use geryon_abi::table::{self, nr};
 
 const SIGCHLD: u32 = 17;
 const ENOSYS: i64 = -38;
@@ -20,64 +20,6 @@ const PR_SET_NAME: u32 = 15;
 const DONTFORK: u32 = 10;
 const WIPEONFORK: u32 = 18;
 
-/// Numbers of the calls that are treated by hand.
-pub mod nr {
-    #![allow(missing_docs)] // names are those of the kernel
-    pub const READ: u64 = 0;
-    pub const OPEN: u64 = 2;
-    pub const CLOSE: u64 = 3;
-    pub const MMAP: u64 = 9;
-    pub const MPROTECT: u64 = 10;
-    pub const MUNMAP: u64 = 11;
-    pub const BRK: u64 = 12;
-    pub const RT_SIGACTION: u64 = 13;
-    pub const RT_SIGPROCMASK: u64 = 14;
-    pub const RT_SIGRETURN: u64 = 15;
-    pub const MREMAP: u64 = 25;
-    pub const SHMAT: u64 = 30;
-    pub const SHMDT: u64 = 67;
-    pub const DUP2: u64 = 33;
-    pub const CLONE: u64 = 56;
-    pub const FORK: u64 = 57;
-    pub const VFORK: u64 = 58;
-    pub const ALARM: u64 = 37;
-    pub const SETITIMER: u64 = 38;
-    pub const EXECVE: u64 = 59;
-    pub const EXIT: u64 = 60;
-    pub const WAIT4: u64 = 61;
-    pub const KILL: u64 = 62;
-    pub const MADVISE: u64 = 28;
-    pub const PRCTL: u64 = 157;
-    pub const SETRLIMIT: u64 = 160;
-    pub const CHROOT: u64 = 161;
-    pub const TKILL: u64 = 200;
-    pub const FUTEX: u64 = 202;
-    pub const SCHED_SETAFFINITY: u64 = 203;
-    pub const SET_TID_ADDRESS: u64 = 218;
-    pub const TIMER_CREATE: u64 = 222;
-    pub const TIMER_SETTIME: u64 = 223;
-    pub const TIMER_DELETE: u64 = 226;
-    pub const EXIT_GROUP: u64 = 231;
-    pub const TGKILL: u64 = 234;
-    pub const SCHED_YIELD: u64 = 24;
-    pub const NANOSLEEP: u64 = 35;
-    pub const SIGALTSTACK: u64 = 131;
-    pub const CLOCK_NANOSLEEP: u64 = 230;
-    pub const WAITID: u64 = 247;
-    pub const OPENAT: u64 = 257;
-    pub const DUP3: u64 = 292;
-    pub const PRLIMIT64: u64 = 302;
-    pub const SECCOMP: u64 = 317;
-    pub const EXECVEAT: u64 = 322;
-    pub const CLONE3: u64 = 435;
-    pub const CLOSE_RANGE: u64 = 436;
-    pub const PKEY_MPROTECT: u64 = 329;
-    pub const FUTEX_WAITV: u64 = 449;
-    pub const FUTEX_WAKE: u64 = 454;
-    pub const FUTEX_WAIT: u64 = 455;
-    pub const FUTEX_REQUEUE: u64 = 456;
-}
-
 /// Called from the assembly entry with the application's registers.
 #[unsafe(no_mangle)]
 extern "C" fn geryon_on_syscall(frame: &mut Frame) {
@@ -85,7 +27,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     let number = frame.rax as u32 as u64;
     frame.rax = number;
     block().called = number + 1;
-    if block().suspend != 0 && number != nr::FUTEX && number != nr::RT_SIGRETURN {
+    if block().suspend != 0 && number != nr::futex && number != nr::rt_sigreturn {
         // Inside the original of a hooked function (its clock for a timeout, a yield): how often
         // that asks is each replica's own affair; the function's outcome is what is logged.
         if !is_own_affair(number, &frame.args()) {
@@ -103,9 +45,9 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
     thread::ascent::before(frame);
     match table::row(number) {
         // (Calls that change mappings are refused there; a hook gives a pthread function a time of ours.)
-        Some(row) if is_ordered(number) || number == nr::FUTEX => dispatch(frame, row),
+        Some(row) if is_ordered(number) || number == nr::futex => dispatch(frame, row),
         Some(row) => {
-            if matches!(number, nr::NANOSLEEP | nr::CLOCK_NANOSLEEP) {
+            if matches!(number, nr::nanosleep | nr::clock_nanosleep) {
                 // (A copy of one that slept.)
                 crate::sleep::wake(frame);
             }
@@ -127,13 +69,13 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
 const fn is_ordered(number: u64) -> bool {
     matches!(
         number,
-        nr::MMAP | nr::MUNMAP | nr::BRK | nr::MREMAP | nr::SHMAT | nr::SHMDT
+        nr::mmap | nr::munmap | nr::brk | nr::mremap | nr::shmat | nr::shmdt
     )
 }
 
 /// Is nothing outside this replica changed by this call? (A thread may be cancelled where it waits.)
 fn is_own_affair(number: u64, args: &[u64; 6]) -> bool {
-    number == nr::EXIT
+    number == nr::exit
         || table::row(number).is_none_or(|row| match row.class {
             Class::Local | Class::Memory => true,
             Class::Input => !changes(row, args, 1),
@@ -147,25 +89,25 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
         crate::files::clothe();
     }
     match row.nr as u64 {
-        nr::RT_SIGRETURN => raise::sigreturn(frame, row),
-        nr::CLONE => thread::clone(frame, row),
-        nr::FORK => process::fork(frame, row),
-        nr::VFORK => process::vfork(frame, row),
-        nr::CLONE3 => frame.rax = ENOSYS as u64,
-        nr::EXIT => thread::exit(frame, row),
-        nr::EXIT_GROUP => process::exit_group(frame, row),
-        nr::EXECVE | nr::EXECVEAT => process::exec(frame, row),
-        nr::WAIT4 | nr::WAITID => process::wait(frame, row),
-        nr::FUTEX => thread::futex(frame, row),
-        nr::FUTEX_WAITV | nr::FUTEX_WAKE | nr::FUTEX_WAIT | nr::FUTEX_REQUEUE
+        nr::rt_sigreturn => raise::sigreturn(frame, row),
+        nr::clone => thread::clone(frame, row),
+        nr::fork => process::fork(frame, row),
+        nr::vfork => process::vfork(frame, row),
+        nr::clone3 => frame.rax = ENOSYS as u64,
+        nr::exit => thread::exit(frame, row),
+        nr::exit_group => process::exit_group(frame, row),
+        nr::execve | nr::execveat => process::exec(frame, row),
+        nr::wait4 | nr::waitid => process::wait(frame, row),
+        nr::futex => thread::futex(frame, row),
+        nr::futex_waitv | nr::futex_wake | nr::futex_wait | nr::futex_requeue
             if thread::repeats_futex(frame, row) => {}
-        nr::SCHED_YIELD if crate::serial::active() => {
+        nr::sched_yield if crate::serial::active() => {
             crate::serial::yield_turn(block());
             frame.rax = 0;
         }
-        nr::SET_TID_ADDRESS => thread::set_tid_address(frame, row),
-        nr::RT_SIGPROCMASK => thread::sigprocmask(frame, row),
-        nr::RT_SIGACTION => {
+        nr::set_tid_address => thread::set_tid_address(frame, row),
+        nr::rt_sigprocmask => thread::sigprocmask(frame, row),
+        nr::rt_sigaction => {
             let dropped = crate::sent::drops(&frame.args());
             by_class(frame, row);
             if frame.rax == 0 && frame.rdi as u32 == SIGCHLD {
@@ -177,28 +119,28 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
                 crate::sent::dropped(signal);
             }
         }
-        nr::SIGALTSTACK => sigaltstack(frame),
-        nr::ALARM | nr::SETITIMER | nr::TIMER_CREATE | nr::TIMER_SETTIME | nr::TIMER_DELETE => {
+        nr::sigaltstack => sigaltstack(frame),
+        nr::alarm | nr::setitimer | nr::timer_create | nr::timer_settime | nr::timer_delete => {
             crate::timing::set(frame, row);
         }
-        nr::SETRLIMIT | nr::PRLIMIT64 | nr::SCHED_SETAFFINITY => {
+        nr::setrlimit | nr::prlimit64 | nr::sched_setaffinity => {
             crate::settings::ask(&frame.args(), row);
             call::input(frame, row);
         }
-        nr::NANOSLEEP | nr::CLOCK_NANOSLEEP => {
+        nr::nanosleep | nr::clock_nanosleep => {
             crate::sleep::begin(frame, row);
             call::input(frame, row);
             crate::sleep::wake(frame);
         }
-        nr::PRCTL if crate::annotation::prctl(frame) => {}
-        nr::PRCTL if crate::orphan::prctl(frame) => {}
-        nr::PRCTL if crate::dumpable::prctl(frame) || crate::seccomp::prctl(frame) => {}
-        nr::SECCOMP => crate::seccomp::seccomp(frame),
-        nr::TGKILL if changes_ids_of_threads(frame) => {
+        nr::prctl if crate::annotation::prctl(frame) => {}
+        nr::prctl if crate::orphan::prctl(frame) => {}
+        nr::prctl if crate::dumpable::prctl(frame) || crate::seccomp::prctl(frame) => {}
+        nr::seccomp => crate::seccomp::seccomp(frame),
+        nr::tgkill if changes_ids_of_threads(frame) => {
             crate::gate::rpc(number::FAILED, failed::IDS_OF_THREADS, 0, 0);
             by_class(frame, row);
         }
-        nr::CHROOT => {
+        nr::chroot => {
             by_class(frame, row);
             if frame.rax == 0 && !leads() && private().shares_files.get() == 0 {
                 crate::files::follow_root();
@@ -213,9 +155,9 @@ fn dispatch(frame: &mut Frame, row: &'static Row) {
                 thread::kin::join(block());
             }
         }
-        nr::MPROTECT | nr::PKEY_MPROTECT if crate::shared::is_protected(frame) => {}
-        nr::OPEN if only_reads(frame.rsi) => call::input(frame, row),
-        nr::OPENAT if only_reads(frame.rdx) => call::input(frame, row),
+        nr::mprotect | nr::pkey_mprotect if crate::shared::is_protected(frame) => {}
+        nr::open if only_reads(frame.rsi) => call::input(frame, row),
+        nr::openat if only_reads(frame.rdx) => call::input(frame, row),
         _ => by_class(frame, row),
     }
 }
@@ -243,12 +185,12 @@ fn by_class(frame: &mut Frame, row: &'static Row) {
         Class::Local => {
             crate::serial::passes(block());
             frame.rax = real(row.nr as u64, args) as u64;
-            if row.nr as u64 == nr::PRCTL && args[0] as u32 == PR_SET_NAME {
+            if row.nr as u64 == nr::prctl && args[0] as u32 == PR_SET_NAME {
                 crate::proc_files::named_by_itself();
             }
         }
         Class::Memory => {
-            if row.nr as u64 == nr::MADVISE && matches!(args[2] as u32, DONTFORK | WIPEONFORK) {
+            if row.nr as u64 == nr::madvise && matches!(args[2] as u32, DONTFORK | WIPEONFORK) {
                 private().forks_apart.set(1);
             }
             crate::serial::passes(block());
@@ -293,7 +235,7 @@ fn sigaltstack(frame: &mut Frame) {
     const EPERM: i64 = -1;
     let args = frame.args();
     let mut now = [0u64; 3];
-    real(nr::SIGALTSTACK, [0, now.as_mut_ptr() as u64, 0, 0, 0, 0]);
+    real(nr::sigaltstack, [0, now.as_mut_ptr() as u64, 0, 0, 0, 0]);
     let on_it = now[2] != 0 && frame.rsp.wrapping_sub(now[0]) <= now[2] && frame.rsp > now[0];
     if on_it && args[0] != 0 {
         frame.rax = EPERM as u64;
@@ -306,7 +248,7 @@ fn sigaltstack(frame: &mut Frame) {
         // SAFETY: inside `guarded`.
         guarded(|| asked = unsafe { (args[0] as *const [u64; 3]).read_unaligned() });
     }
-    let result = real(nr::SIGALTSTACK, args);
+    let result = real(nr::sigaltstack, args);
     if result == 0 && args[0] != 0 {
         block().altstack = asked;
     }

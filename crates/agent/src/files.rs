@@ -5,13 +5,8 @@ use crate::gate::{real, rpc};
 use crate::passage::Passage;
 use crate::state::{block, block_anew, private};
 use geryon_abi::layout::{enclosed, failed, rpc as number, vforked, why};
+use geryon_abi::table::nr;
 
-const NR_CLOSE: u64 = 3;
-const NR_FCNTL: u64 = 72;
-const NR_FCHDIR: u64 = 81;
-const NR_CHROOT: u64 = 161;
-const NR_DUP3: u64 = 292;
-const NR_UMASK: u64 = 95;
 const CLOSE_ON_EXEC: u64 = 1 << 32;
 /// Words before the list of descriptors.
 const FIRST: usize = 4;
@@ -31,7 +26,6 @@ pub fn inherit() {
 /// What an epoll instance waits for at a descriptor of signals are those of the process that has added it: that was the
 /// former leader, and is this one from now on. One of a process is to name another one from now on.
 fn watch_again() {
-    const NR_EPOLL_CTL: u64 = 233;
     const ADD: u64 = 1;
     const DELETE: u64 = 2;
     const ROOM: usize = 32;
@@ -51,9 +45,9 @@ fn watch_again() {
             // As the kernel has struct epoll_event, without padding.
             let event = [*events as u32, *data as u32, (*data >> 32) as u32];
             let at = event.as_ptr() as u64;
-            real(NR_EPOLL_CTL, [*instance, DELETE, *fd, at, 0, 0]);
+            real(nr::epoll_ctl, [*instance, DELETE, *fd, at, 0, 0]);
             crate::proc_files::reopen_one(*fd);
-            real(NR_EPOLL_CTL, [*instance, ADD, *fd, at, 0, 0]);
+            real(nr::epoll_ctl, [*instance, ADD, *fd, at, 0, 0]);
         }
         known += n as u64;
         if n < ROOM {
@@ -102,7 +96,7 @@ fn fetch_all() {
             break;
         }
         let skip = if first == 0 {
-            real(NR_UMASK, [list[1], 0, 0, 0, 0, 0]);
+            real(nr::umask, [list[1], 0, 0, 0, 0, 0]);
             if list[2] != 0
                 && let Err(error) = enter_root(&passage, enclosed::FORMERS)
             {
@@ -136,11 +130,11 @@ pub fn follow_root() {
 /// Another process's root becomes this one's, and its working directory.
 fn enter_root(passage: &Passage, whose: u64) -> Result<(), i64> {
     let fd = passage.fetch(u64::from(enclosed::ROOT), whose)?;
-    let mut done = real(NR_FCHDIR, [fd, 0, 0, 0, 0, 0]);
+    let mut done = real(nr::fchdir, [fd, 0, 0, 0, 0, 0]);
     if done == 0 {
-        done = real(NR_CHROOT, [c".".as_ptr() as u64, 0, 0, 0, 0, 0]);
+        done = real(nr::chroot, [c".".as_ptr() as u64, 0, 0, 0, 0, 0]);
     }
-    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
+    real(nr::close, [fd, 0, 0, 0, 0, 0]);
     if done < 0 { Err(done) } else { Ok(()) }
 }
 
@@ -150,12 +144,12 @@ fn enter_directory(passage: &Passage, differs: bool) {
     let directory = u64::from(enclosed::DIRECTORY);
     let got = passage.fetch(directory, enclosed::FORMERS);
     let fd = got.unwrap_or_else(|e| lost(e));
-    let entered = real(NR_FCHDIR, [fd, 0, 0, 0, 0, 0]);
+    let entered = real(nr::fchdir, [fd, 0, 0, 0, 0, 0]);
     if entered < 0 && differs {
         rpc(number::FAILED, failed::DIRECTORY, entered as u64, 0);
         lost(entered);
     }
-    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
+    real(nr::close, [fd, 0, 0, 0, 0, 0]);
 }
 
 /// Without its descriptors nobody can lead.
@@ -172,9 +166,9 @@ fn fetch(passage: &Passage, word: u64) {
     let got = got.unwrap_or_else(|e| lost(e));
     if got != to {
         let flags = if stays { 0 } else { O_CLOEXEC };
-        real(NR_DUP3, [got, to, flags, 0, 0, 0]);
-        real(NR_CLOSE, [got, 0, 0, 0, 0, 0]);
+        real(nr::dup3, [got, to, flags, 0, 0, 0]);
+        real(nr::close, [got, 0, 0, 0, 0, 0]);
     } else if stays {
-        real(NR_FCNTL, [to, F_SETFD, 0, 0, 0, 0]);
+        real(nr::fcntl, [to, F_SETFD, 0, 0, 0, 0]);
     }
 }

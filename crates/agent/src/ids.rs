@@ -15,19 +15,20 @@ use crate::state::{block, block_at, header, private};
 use crate::waits;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MAX_THREADS, rpc as number, vforked, waited, who};
-use geryon_abi::row::{Class, Row};
+use geryon_abi::row::{Class, Property, Row};
+use geryon_abi::table::nr;
 
-const FCNTL: u16 = 72;
-const KILL: u16 = 62;
-const GETDENTS64: u16 = 217;
-const GETPID: u16 = 39;
-const GETPPID: u16 = 110;
-const GETPGRP: u16 = 111;
-const GETPGID: u16 = 121;
-const GETSID: u16 = 124;
-const GETTID: u16 = 186;
-const SET_TID_ADDRESS: u16 = 218;
-const RT_SIGTIMEDWAIT: u16 = 128;
+const FCNTL: u16 = nr::fcntl as u16;
+const KILL: u16 = nr::kill as u16;
+const GETDENTS64: u16 = nr::getdents64 as u16;
+const GETPID: u16 = nr::getpid as u16;
+const GETPPID: u16 = nr::getppid as u16;
+const GETPGRP: u16 = nr::getpgrp as u16;
+const GETPGID: u16 = nr::getpgid as u16;
+const GETSID: u16 = nr::getsid as u16;
+const GETTID: u16 = nr::gettid as u16;
+const SET_TID_ADDRESS: u16 = nr::set_tid_address as u16;
+const RT_SIGTIMEDWAIT: u16 = nr::rt_sigtimedwait as u16;
 const SIGKILL: u64 = 9;
 const SI_USER: i32 = 0;
 const SI_QUEUE: i32 = -1;
@@ -43,8 +44,7 @@ pub fn differ() -> bool {
 /// could not tell it from a fault.
 #[inline(always)]
 pub fn translated(row: &Row, args: [u64; 6]) -> [u64; 6] {
-    let sends = matches!(row.nr, 62 | 129 | 200 | 234 | 297 | 424);
-    if sends {
+    if row.is(Property::Signals) {
         announce_kill(row.nr, &args);
     }
     let args = if waits::are_narrowed(row, &args) {

@@ -6,12 +6,13 @@ use crate::gate::{real, rpc};
 use crate::state::{header, leads};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{rpc as number, who};
+use geryon_abi::table::nr;
 
 /// setpgid's number.
-pub const SETPGID: u16 = 109;
+pub const SETPGID: u16 = nr::setpgid as u16;
 /// setsid's.
-pub const SETSID: u16 = 112;
-const GETSID: u64 = 124;
+pub const SETSID: u16 = nr::setsid as u16;
+const GETSID: u64 = nr::getsid;
 
 /// Follower: the leader has made a session, or has put a process into a group. (Or the lost leader has, and nobody was
 /// told.)

@@ -28,15 +28,10 @@ use geryon_abi::layout::{
 use geryon_abi::outcome;
 use geryon_abi::record::{detail_of, kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
 /// Above this no program has memory.
 const END: u64 = crate::access::END;
-const NR_MMAP: u64 = 9;
-const NR_BRK: u64 = 12;
-const NR_MREMAP: u64 = 25;
-const NR_SHMAT: u64 = 30;
-const NR_SHMDT: u64 = 67;
-const NR_CLOSE: u64 = 3;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
@@ -59,7 +54,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
     let digest = marshal::digest(row, &args);
     let b = block();
     if claims_reserved(nr, &args) {
-        if nr == NR_MMAP && args[3] & MAP_FIXED_NOREPLACE != 0 {
+        if nr == nr::mmap && args[3] & MAP_FIXED_NOREPLACE != 0 {
             // That something is there already is what such a call asks for.
             frame.rax = EEXIST as u64;
             return;
@@ -68,7 +63,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
         frame.rax = EINVAL as u64;
         return;
     }
-    if nr == NR_BRK && private().env_injected.get() != 0 {
+    if nr == nr::brk && private().env_injected.get() != 0 {
         remove_injected_env();
     }
     if layout().is_unrelated() && !uses_file(nr, &args) {
@@ -98,7 +93,7 @@ pub fn ordered(frame: &mut Frame, row: &Row) {
 /// as nobody makes the next memory call.
 fn rewrite(nr: u64, args: &[u64; 6], result: i64) {
     // (What is written into a shared mapping would be written into the file: code there is not rewritten.)
-    let is_private = nr == NR_MMAP && uses_file(nr, args) && !shared::is_shared(args[3]);
+    let is_private = nr == nr::mmap && uses_file(nr, args) && !shared::is_shared(args[3]);
     if is_private && args[2] & PROT_EXEC != 0 {
         rpc(number::MAPPED, result as u64, args[1], 0);
     }
@@ -111,13 +106,13 @@ fn lead(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> i64 {
     let nr = row.nr as u64;
     let tick = MEMORY.enter(b.this);
     let object = match nr {
-        NR_SHMAT => shared::segment::ask(&args),
+        nr::shmat => shared::segment::ask(&args),
         _ if uses_file(nr, &args) => shared::ask(&args),
         _ => 0,
     };
     let result = if object < 0 {
         object
-    } else if (object > 0 && nr == NR_SHMAT) || (nr == NR_SHMDT && private().replicas > 1) {
+    } else if (object > 0 && nr == nr::shmat) || (nr == nr::shmdt && private().replicas > 1) {
         let result = shared::segment::lead(nr, &args, object as u32);
         b.flight_result = [result as u64; 2];
         noted(b)
@@ -257,14 +252,14 @@ fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
     let touches_reserved =
         |start: u64, len: u64| touches_reserved(start, len) && start.saturating_add(len) <= END;
     match nr {
-        NR_MMAP => a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && touches_reserved(a[0], a[1]),
-        NR_MREMAP => {
+        nr::mmap => a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && touches_reserved(a[0], a[1]),
+        nr::mremap => {
             touches_reserved(a[0], a[1])
                 || (a[3] & MREMAP_FIXED != 0 && touches_reserved(a[4], a[2]))
         }
-        NR_SHMAT => a[1] != 0 && touches_reserved(a[1], 1),
-        NR_SHMDT => touches_reserved(a[0], 1),
-        NR_BRK => false,
+        nr::shmat => a[1] != 0 && touches_reserved(a[1], 1),
+        nr::shmdt => touches_reserved(a[0], 1),
+        nr::brk => false,
         _ => touches_reserved(a[0], a[1]),
     }
 }
@@ -272,7 +267,7 @@ fn claims_reserved(nr: u64, a: &[u64; 6]) -> bool {
 /// Without a hint into Geryon's memory, which is not full: the kernel would map something in a hole of it, as for the
 /// heaps of V8, which asks for random places.
 fn unreserved(nr: u64, mut a: [u64; 6]) -> [u64; 6] {
-    if nr == NR_MMAP && a[3] & MAP_FIXED == 0 && touches_reserved(a[0], a[1]) {
+    if nr == nr::mmap && a[3] & MAP_FIXED == 0 && touches_reserved(a[0], a[1]) {
         a[0] = 0;
     }
     a
@@ -283,13 +278,13 @@ fn failed(result: i64) -> bool {
 }
 
 fn uses_file(nr: u64, args: &[u64; 6]) -> bool {
-    nr == NR_MMAP && args[3] & MAP_ANONYMOUS == 0 || nr == NR_SHMAT
+    nr == nr::mmap && args[3] & MAP_ANONYMOUS == 0 || nr == nr::shmat
 }
 
 /// Follower: the same call, at the leader's address.
 fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
     match nr {
-        NR_MMAP => {
+        nr::mmap => {
             if !layout().is_unrelated() {
                 a[0] = result as u64;
                 a[3] = (a[3] & !MAP_FIXED_NOREPLACE) | MAP_FIXED;
@@ -304,16 +299,16 @@ fn repeat(nr: u64, mut a: [u64; 6], result: i64, object: u32) -> i64 {
                     return fd;
                 }
                 let mapped = real(nr, [a[0], a[1], a[2], a[3], fd as u64, a[5]]);
-                real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
+                real(nr::close, [fd as u64, 0, 0, 0, 0, 0]);
                 return mapped;
             }
             real(nr, a)
         }
-        NR_SHMAT => shared::segment::attach_at(result as u64, a[2], object),
-        NR_SHMDT => shared::segment::detach(a[0]),
+        nr::shmat => shared::segment::attach_at(result as u64, a[2], object),
+        nr::shmdt => shared::segment::detach(a[0]),
         // It has failed, under a limit of the leader's own, say: the break is where it was.
-        NR_BRK if result as u64 != a[0] => real(nr, [0; 6]),
-        NR_MREMAP if result as u64 != a[0] => {
+        nr::brk if result as u64 != a[0] => real(nr, [0; 6]),
+        nr::mremap if result as u64 != a[0] => {
             a[3] = MREMAP_MAYMOVE | MREMAP_FIXED | (a[3] & 4);
             a[4] = result as u64;
             real(nr, a)

@@ -10,6 +10,7 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{AGENT_BASE, MAX_THREADS, NOWHERE_BASE, RESERVED_END};
 use geryon_abi::row::{Kind, Row};
 use geryon_abi::table;
+use geryon_abi::table::nr;
 use nested::Copies;
 
 const IN_PAGE: u64 = 0xfff;
@@ -61,7 +62,7 @@ pub fn seen(address: u64) -> u64 {
     }
 }
 
-const SETSOCKOPT: u16 = 54;
+const SETSOCKOPT: u16 = nr::setsockopt as u16;
 
 /// Is a socket given a filter? (Number of instructions, and their address.)
 fn sets_filter(args: &[u64; 6]) -> bool {

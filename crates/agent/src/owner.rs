@@ -2,8 +2,8 @@
 
 use crate::gate::real;
 use crate::ids::{mine, shown_as};
+use geryon_abi::table::nr;
 
-const NR_FCNTL: u64 = 72;
 const F_SETOWN_EX: u64 = 15;
 const F_GETOWN_EX: u64 = 16;
 /// A thread or a process, in struct f_owner_ex. (A group stays what it is.)
@@ -13,7 +13,7 @@ const OF_ONE: [i32; 2] = [0, 1];
 pub fn is_followed(fd: u64) {
     let mut owner = [0i32; 2];
     let at = owner.as_mut_ptr() as u64;
-    if real(NR_FCNTL, [fd, F_GETOWN_EX, at, 0, 0, 0]) != 0 {
+    if real(nr::fcntl, [fd, F_GETOWN_EX, at, 0, 0, 0]) != 0 {
         return;
     }
     // SAFETY: the kernel has written it.
@@ -24,6 +24,6 @@ pub fn is_followed(fd: u64) {
     if let Some(own) = mine(shown_as(theirs as u32)).filter(|own| *own != theirs as u32) {
         let new = [kind, own as i32];
         let at = new.as_ptr() as u64;
-        real(NR_FCNTL, [fd, F_SETOWN_EX, at, 0, 0, 0]);
+        real(nr::fcntl, [fd, F_SETOWN_EX, at, 0, 0, 0]);
     }
 }

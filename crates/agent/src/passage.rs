@@ -6,12 +6,7 @@ use geryon_abi::layout::letter::{
     self, AF_UNIX, FAMILY_BYTES, Letter, NAME_BYTES, RECEIVE_FLAGS, SOCKET_TYPE,
 };
 use geryon_abi::layout::{enclosed, rpc as number};
-
-const NR_CLOSE: u64 = 3;
-const NR_SOCKET: u64 = 41;
-const NR_RECVMSG: u64 = 47;
-const NR_BIND: u64 = 49;
-const NR_GETSOCKNAME: u64 = 51;
+use geryon_abi::table::nr;
 
 /// EAGAIN: there is no letter.
 const NONE: i64 = -11;
@@ -25,7 +20,7 @@ pub struct Passage {
 impl Passage {
     /// A new one, or an errno.
     pub fn open() -> Result<Passage, i64> {
-        let socket = checked(real(NR_SOCKET, [AF_UNIX, SOCKET_TYPE, 0, 0, 0, 0]))?;
+        let socket = checked(real(nr::socket, [AF_UNIX, SOCKET_TYPE, 0, 0, 0, 0]))?;
         let mut passage = Passage { socket, name: 0 };
         if let Err(error) = passage.take_name() {
             passage.close();
@@ -37,10 +32,10 @@ impl Passage {
     fn take_name(&mut self) -> Result<(), i64> {
         let family = AF_UNIX;
         let at = &raw const family as u64;
-        checked(real(NR_BIND, [self.socket, at, FAMILY_BYTES, 0, 0, 0]))?;
+        checked(real(nr::bind, [self.socket, at, FAMILY_BYTES, 0, 0, 0]))?;
         let (at, mut len) = (&raw mut self.name as u64, NAME_BYTES);
         let len = &raw mut len as u64;
-        checked(real(NR_GETSOCKNAME, [self.socket, at, len, 0, 0, 0]))?;
+        checked(real(nr::getsockname, [self.socket, at, len, 0, 0, 0]))?;
         Ok(())
     }
 
@@ -55,7 +50,7 @@ impl Passage {
         loop {
             letter = Letter::at(&raw mut letter as u64);
             let at = &raw mut letter as u64;
-            checked(real(NR_RECVMSG, [self.socket, at, RECEIVE_FLAGS, 0, 0, 0]))?;
+            checked(real(nr::recvmsg, [self.socket, at, RECEIVE_FLAGS, 0, 0, 0]))?;
             // (Anybody may send to it; who is not the monitor sends in vain.)
             let read = core::hint::black_box(&letter);
             if let Some(fd) = read.enclosed(private().monitor.get(), asked, 0) {
@@ -91,18 +86,17 @@ impl Passage {
 
     /// Move it to a number above this one.
     pub fn beyond(&mut self, highest: u64) -> Result<(), i64> {
-        const NR_FCNTL: u64 = 72;
         const F_DUPFD_CLOEXEC: u64 = 1030;
         let args = [self.socket, F_DUPFD_CLOEXEC, highest + 1, 0, 0, 0];
-        let moved = checked(real(NR_FCNTL, args))?;
-        real(NR_CLOSE, [self.socket, 0, 0, 0, 0, 0]);
+        let moved = checked(real(nr::fcntl, args))?;
+        real(nr::close, [self.socket, 0, 0, 0, 0, 0]);
         self.socket = moved;
         Ok(())
     }
 
     /// It is not needed any more.
     pub fn close(self) {
-        real(NR_CLOSE, [self.socket, 0, 0, 0, 0, 0]);
+        real(nr::close, [self.socket, 0, 0, 0, 0, 0]);
     }
 }
 

@@ -5,11 +5,8 @@ use crate::children;
 use crate::gate::{real, rpc};
 use crate::ids::{mine, shown_as};
 use geryon_abi::layout::rpc as number;
+use geryon_abi::table::nr;
 
-const NR_CLOSE: u64 = 3;
-const NR_FCNTL: u64 = 72;
-const NR_DUP3: u64 = 292;
-const NR_PIDFD_OPEN: u64 = 434;
 const F_GETFD: u64 = 1;
 const F_GETFL: u64 = 3;
 const NONBLOCK: u64 = 0o4000;
@@ -27,7 +24,7 @@ pub fn named(fd: u64) -> Result<u32, i64> {
 
 /// Does a wait for it not sleep?
 pub fn is_nonblocking(fd: u64) -> bool {
-    let flags = real(NR_FCNTL, [fd, F_GETFL, 0, 0, 0, 0]);
+    let flags = real(nr::fcntl, [fd, F_GETFL, 0, 0, 0, 0]);
     flags >= 0 && flags as u64 & NONBLOCK != 0
 }
 
@@ -45,14 +42,14 @@ pub fn reopen(fd: u64, link: &[u8]) -> Option<()> {
     }
     let theirs = u32::try_from(rpc(number::PIDFD, fd, 0, 0)).ok()?;
     let own = mine(shown(theirs)).filter(|own| theirs != 0 && *own != theirs)?;
-    let keeps = |nr, flag| real(NR_FCNTL, [fd, nr, 0, 0, 0, 0]).max(0) as u64 & flag;
+    let keeps = |nr, flag| real(nr::fcntl, [fd, nr, 0, 0, 0, 0]).max(0) as u64 & flag;
     let new = real(
-        NR_PIDFD_OPEN,
+        nr::pidfd_open,
         [own.into(), keeps(F_GETFL, NONBLOCK), 0, 0, 0, 0],
     );
     let new = u64::try_from(new).ok()?;
     let closes = keeps(F_GETFD, 1) * CLOEXEC;
-    real(NR_DUP3, [new, fd, closes, 0, 0, 0]);
-    real(NR_CLOSE, [new, 0, 0, 0, 0, 0]);
+    real(nr::dup3, [new, fd, closes, 0, 0, 0]);
+    real(nr::close, [new, 0, 0, 0, 0, 0]);
     Some(())
 }

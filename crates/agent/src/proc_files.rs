@@ -19,14 +19,8 @@ use geryon_abi::proc_file::{COMM, MAX_VALUE, MEM, NAMES, Writing};
 use geryon_abi::record::{detail_of, kind, low_of, word};
 use geryon_abi::row::{Kind, Row};
 use geryon_abi::table::kind_of;
+use geryon_abi::table::nr;
 
-const NR_WRITE: u64 = 1;
-const NR_CLOSE: u64 = 3;
-const NR_LSEEK: u64 = 8;
-const NR_FCNTL: u64 = 72;
-const NR_GETDENTS64: u64 = 217;
-const NR_OPENAT: u64 = 257;
-const NR_DUP3: u64 = 292;
 const AT_FDCWD: u64 = -100i64 as u64;
 const PROC: &[u8] = b"/proc/";
 const TASK: &[u8] = b"task/";
@@ -105,7 +99,7 @@ pub fn reopen() {
     const LEN_AT: usize = 16;
     const NAME_AT: usize = 19;
     let path = c"/proc/self/fd".as_ptr() as u64;
-    let dir = real(NR_OPENAT, [AT_FDCWD, path, DIRECTORY_CLOEXEC, 0, 0, 0]);
+    let dir = real(nr::openat, [AT_FDCWD, path, DIRECTORY_CLOEXEC, 0, 0, 0]);
     if dir < 0 {
         return;
     }
@@ -119,7 +113,7 @@ pub fn reopen() {
             0,
             0,
         ];
-        let n = real(NR_GETDENTS64, args).max(0) as usize;
+        let n = real(nr::getdents64, args).max(0) as usize;
         if n == 0 {
             break;
         }
@@ -142,7 +136,7 @@ pub fn reopen() {
             rest = &rest[len..];
         }
     }
-    real(NR_CLOSE, [dir as u64, 0, 0, 0, 0, 0]);
+    real(nr::close, [dir as u64, 0, 0, 0, 0, 0]);
 }
 
 /// The same of this one.
@@ -166,21 +160,21 @@ pub fn reopen_one(fd: u64) -> Option<()> {
         return None;
     }
     let own = |nr, args: [u64; 3]| real(nr, [args[0], args[1], args[2], 0, 0, 0]);
-    let flags = own(NR_FCNTL, [fd, F_GETFL, 0]) as u64 & AS_BEFORE;
-    let closes = match own(NR_FCNTL, [fd, F_GETFD, 0]) {
+    let flags = own(nr::fcntl, [fd, F_GETFL, 0]) as u64 & AS_BEFORE;
+    let closes = match own(nr::fcntl, [fd, F_GETFD, 0]) {
         1 => CLOEXEC,
         _ => 0,
     };
-    let at = own(NR_LSEEK, [fd, 0, CURRENT]);
-    let new = own(NR_OPENAT, [AT_FDCWD, mine, flags | CLOEXEC]);
+    let at = own(nr::lseek, [fd, 0, CURRENT]);
+    let new = own(nr::openat, [AT_FDCWD, mine, flags | CLOEXEC]);
     if new < 0 {
         return None;
     }
     if at > 0 {
-        own(NR_LSEEK, [new as u64, at as u64, SET]);
+        own(nr::lseek, [new as u64, at as u64, SET]);
     }
-    own(NR_DUP3, [new as u64, fd, closes]);
-    own(NR_CLOSE, [new as u64, 0, 0]);
+    own(nr::dup3, [new as u64, fd, closes]);
+    own(nr::close, [new as u64, 0, 0]);
     Some(())
 }
 
@@ -256,7 +250,7 @@ impl Target {
     fn write(self, fd: u64, address: u64, len: u64, offset: u64) {
         if self.file == COMM && leads() {
             // (The descriptor is of this one's file by now. Where names wait nobody looks any more.)
-            real(NR_WRITE, [fd, address, len, 0, 0, 0]);
+            real(nr::write, [fd, address, len, 0, 0, 0]);
         } else if self.file == COMM {
             if let Some(slot) = slot_of(self.id) {
                 keep_name(slot, address, len);
@@ -318,7 +312,7 @@ fn give_name(tid: u32, name: &[u8; NAME_BYTES]) -> Option<()> {
     text.put_number(tid)?;
     text.put(b"/comm\0")?;
     let fd = real(
-        NR_OPENAT,
+        nr::openat,
         [AT_FDCWD, path.as_ptr() as u64, WRITE_CLOEXEC, 0, 0, 0],
     );
     if fd < 0 {
@@ -326,10 +320,10 @@ fn give_name(tid: u32, name: &[u8; NAME_BYTES]) -> Option<()> {
     }
     let len = name.iter().position(|c| *c == 0).unwrap_or(NAME_BYTES);
     real(
-        NR_WRITE,
+        nr::write,
         [fd as u64, name.as_ptr() as u64, len as u64, 0, 0, 0],
     );
-    real(NR_CLOSE, [fd as u64, 0, 0, 0, 0, 0]);
+    real(nr::close, [fd as u64, 0, 0, 0, 0, 0]);
     Some(())
 }
 

@@ -23,14 +23,10 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{rpc as number, vforked, wait, why};
 use geryon_abi::record::{kind, kind_of, short_of, word};
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 pub use gone::{gone_child, wait};
 use newborn::child;
 
-const NR_PAUSE: u64 = 34;
-const NR_CLONE: u64 = 56;
-const NR_WAIT4: u64 = 61;
-const NR_KILL: u64 = 62;
-const NR_EXIT_GROUP: u64 = 231;
 const SIGCHLD: u64 = 17;
 const SIGKILL: u64 = 9;
 const EAGAIN: i64 = -11;
@@ -40,7 +36,7 @@ const WALL: u64 = 0x4000_0000;
 /// memory, on a slot of its own in the parent's log, until it execs or exits; the parent waits.
 pub fn vfork(frame: &mut Frame, row: &'static Row) {
     let args = frame.args();
-    let is_clone = row.nr as u64 == NR_CLONE;
+    let is_clone = row.nr as u64 == nr::clone;
     let flags = if is_clone {
         args[0]
     } else {
@@ -88,7 +84,7 @@ pub fn vfork(frame: &mut Frame, row: &'static Row) {
 pub fn fork(frame: &mut Frame, row: &'static Row) {
     let args = frame.args();
     let flags = match row.nr as u64 {
-        NR_CLONE => args[0],
+        nr::clone => args[0],
         _ => SIGCHLD,
     };
     let mut d = Digest::new(row.nr as u64);
@@ -109,9 +105,9 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
             call::take_off(block(), row.nr, CONFIRMED);
         }
         // clone has five arguments: the sixth tells the monitor which fork this is.
-        let own = real_in_flight(NR_CLONE, &[keep, 0, 0, args[3], args[4], sequence], false);
+        let own = real_in_flight(nr::clone, &[keep, 0, 0, args[3], args[4], sequence], false);
         if own == 0 {
-            child(frame, sequence, flags, row.nr as u64 == NR_CLONE);
+            child(frame, sequence, flags, row.nr as u64 == nr::clone);
             return;
         }
         if parent(frame, row, executes, own, Birth::Fork { sequence }).is_some() {
@@ -120,7 +116,7 @@ pub fn fork(frame: &mut Frame, row: &'static Row) {
         // It leads by now.
         executes = true;
     }
-    if flags & CLONE_PARENT_SETTID != 0 && (frame.rax as i64) > 0 && row.nr as u64 == NR_CLONE {
+    if flags & CLONE_PARENT_SETTID != 0 && (frame.rax as i64) > 0 && row.nr as u64 == nr::clone {
         store_tid(args[2], frame.rax as u32);
     }
 }
@@ -192,7 +188,7 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
             Some(given) => given,
             None => {
                 let Some(shown) = birth.shown(own) else {
-                    real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
+                    real(nr::wait4, [own as u64, 0, WALL, 0, 0, 0]);
                     return None;
                 };
                 call::made(b, row.nr, CONFIRMED, shown);
@@ -220,8 +216,8 @@ fn parent(frame: &mut Frame, row: &Row, executes: bool, own: i64, birth: Birth) 
         && let Birth::Fork { sequence } = birth
     {
         // The leader's fork failed: take ours back.
-        real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
-        real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]);
+        real(nr::kill, [own as u64, SIGKILL, 0, 0, 0, 0]);
+        real(nr::wait4, [own as u64, 0, WALL, 0, 0, 0]);
         rpc(number::UNMADE, sequence, 0, 0);
     }
     match first {
@@ -240,7 +236,7 @@ pub fn exec(frame: &mut Frame, row: &'static Row) {
             // The exec has succeeded, and this slot has another user already: the monitor is about
             // to end this process, which must not read what is not its own.
             loop {
-                real(NR_PAUSE, [0; 6]);
+                real(nr::pause, [0; 6]);
             }
         }
         crate::log::take(b, 1);
@@ -286,5 +282,5 @@ pub fn exit_group(frame: &mut Frame, row: &'static Row) {
         }
     }
     point!(ExitConfirmed);
-    real(NR_EXIT_GROUP, [frame.rdi, 0, 0, 0, 0, 0]);
+    real(nr::exit_group, [frame.rdi, 0, 0, 0, 0, 0]);
 }

@@ -12,12 +12,11 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{Interruption, MAX_INTERRUPTIONS, rpc as number};
 use geryon_abi::record::{detail_of, kind, kind_of, word};
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 use together::Together;
 
 pub mod together;
 
-const NR_RT_SIGACTION: u64 = 13;
-const NR_RT_SIGPROCMASK: u64 = 14;
 const SIG_SETMASK: u64 = 2;
 const SA_RESTART: u64 = 0x1000_0000;
 /// Detail of a SIGNAL record: the handler interrupts computation (see `converged.rs`).
@@ -154,7 +153,7 @@ pub fn sigreturn(frame: &mut Frame, row: &Row) {
     let first = word(kind::CALL, 0, row.nr, 0);
     let set_mask = || {
         real(
-            NR_RT_SIGPROCMASK,
+            nr::rt_sigprocmask,
             [SIG_SETMASK, &raw const mask as u64, 0, 8, 0, 0],
         )
     };
@@ -221,7 +220,7 @@ pub fn interrupted(b: Here, result: i64) -> Option<i64> {
             let signal = b.pending[0].0[0] as u32 as u64;
             let mut action = [0u64; 4];
             real(
-                NR_RT_SIGACTION,
+                nr::rt_sigaction,
                 [signal, 0, action.as_mut_ptr() as u64, 8, 0, 0],
             );
             if action[1] & SA_RESTART != 0 {

@@ -10,9 +10,9 @@ use crate::wait::{announce, announce_end, intend_call};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{Reap, flight, reap, repeat, rpc as number, wait};
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const NR_WAIT4: u16 = 61;
-const NR_FUTEX: u64 = 202;
+const NR_WAIT4: u16 = nr::wait4 as u16;
 const WNOHANG: u64 = 1;
 const P_ALL: u64 = 0;
 const P_PID: u64 = 1;
@@ -86,7 +86,7 @@ pub fn wait(mut b: Here, row: &Row, args: [u64; 6], digest: u64) -> (i64, u32) {
         intend_call(b, row.nr, digest);
         announce(wait::KERNEL, row.nr as u64, 0);
         let events = &raw const header().child_events as u64;
-        let slept = real_blocking(NR_FUTEX, &[events, 0, seen as u64, 0, 0, 0], true);
+        let slept = real_blocking(nr::futex, &[events, 0, seen as u64, 0, 0, 0], true);
         announce_end();
         b = block_anew();
         if serial::active() {

@@ -6,20 +6,19 @@ use crate::state::private;
 use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::sabotage as what;
-use geryon_abi::row::{Kind, Row};
+use geryon_abi::row::{Kind, Property, Row};
+use geryon_abi::table::nr;
 
-const NR_WRITE: u16 = 1;
-const NR_PWRITE64: u16 = 18;
-const NR_WRITEV: u16 = 20;
-const NR_SCHED_YIELD: u64 = 24;
-const NR_GETCPU: u64 = 309;
-const NR_GETTIMEOFDAY: u16 = 96;
+const NR_WRITE: u16 = nr::write as u16;
+const NR_PWRITE64: u16 = nr::pwrite64 as u16;
+const NR_WRITEV: u16 = nr::writev as u16;
+const NR_GETTIMEOFDAY: u16 = nr::gettimeofday as u16;
 
 /// At the start of an output call.
 #[inline(always)]
 pub fn maybe(frame: &mut Frame, row: &Row) {
     // (What only closes a descriptor is no output of the program.)
-    if private().sabotage.get() != what::NONE && !crate::call::closes(row.nr as u64) {
+    if private().sabotage.get() != what::NONE && !row.is(Property::Closes) {
         count(frame, row);
     }
 }
@@ -56,7 +55,7 @@ fn count(frame: &mut Frame, row: &Row) {
             unsafe { core::ptr::null_mut::<u32>().write_volatile(1) }
         }
         what::HANG => loop {
-            real(NR_SCHED_YIELD, [0; 6]);
+            real(nr::sched_yield, [0; 6]);
         },
         _ => {}
     }
@@ -65,7 +64,7 @@ fn count(frame: &mut Frame, row: &Row) {
 /// The core that this thread runs on.
 fn this_core() -> u32 {
     let mut core = u32::MAX;
-    real(NR_GETCPU, [&raw mut core as u64, 0, 0, 0, 0, 0]);
+    real(nr::getcpu, [&raw mut core as u64, 0, 0, 0, 0, 0]);
     core
 }
 

@@ -19,6 +19,7 @@ pub use install::{prctl, seccomp};
 
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::filter::{FIRST_ADDRESS, KILLS_THREAD, NONE, STRICT};
+use geryon_abi::table::nr;
 use operation::Data;
 
 /// Whose calls they are: x86-64 (AUDIT_ARCH_X86_64).
@@ -66,9 +67,9 @@ fn data(frame: &Frame) -> Data {
 }
 
 fn is_allowed_when_strict(nr: u64) -> bool {
-    const READ: u64 = 0;
-    const WRITE: u64 = 1;
-    const SIGRETURN: u64 = 15;
-    const EXIT: u64 = 60;
+    const READ: u64 = nr::read;
+    const WRITE: u64 = nr::write;
+    const SIGRETURN: u64 = nr::rt_sigreturn;
+    const EXIT: u64 = nr::exit;
     matches!(nr, READ | WRITE | SIGRETURN | EXIT)
 }

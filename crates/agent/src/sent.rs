@@ -12,16 +12,16 @@ use crate::ids;
 use crate::state::{Here, block, block_at, header, leads, private};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MAX_THREADS, Sent, Siginfo, rpc as number, sent};
+use geryon_abi::table::nr;
 
-const NR_RT_SIGACTION: u64 = 13;
-const NR_READ: u16 = 0;
-const NR_KILL: u16 = 62;
-const NR_RT_SIGTIMEDWAIT: u16 = 128;
-const NR_TKILL: u16 = 200;
-const NR_TGKILL: u16 = 234;
-const NR_SIGNALFD: u16 = 282;
-const NR_SIGNALFD4: u16 = 289;
-const NR_PIDFD_SEND_SIGNAL: u16 = 424;
+const NR_READ: u16 = nr::read as u16;
+const NR_KILL: u16 = nr::kill as u16;
+const NR_RT_SIGTIMEDWAIT: u16 = nr::rt_sigtimedwait as u16;
+const NR_TKILL: u16 = nr::tkill as u16;
+const NR_TGKILL: u16 = nr::tgkill as u16;
+const NR_SIGNALFD: u16 = nr::signalfd as u16;
+const NR_SIGNALFD4: u16 = nr::signalfd4 as u16;
+const NR_PIDFD_SEND_SIGNAL: u16 = nr::pidfd_send_signal as u16;
 const SIGKILL: u64 = 9;
 /// `struct signalfd_siginfo`, which begins with the signal.
 const READ_SIZE: u64 = 128;
@@ -163,7 +163,7 @@ fn is_felt(signal: u64) -> bool {
     let mut action = [0u64; 4];
     let args = [signal, 0, action.as_mut_ptr() as u64, 8, 0, 0];
     bit(signal) & !private().sent_apart.get() != 0
-        && real(NR_RT_SIGACTION, args) == 0
+        && real(nr::rt_sigaction, args) == 0
         && acts(action[0], signal)
 }
 

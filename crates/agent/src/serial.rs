@@ -23,6 +23,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use geryon_abi::layout::turn::{FREE, LENT, OFFERED, TAKEN};
 use geryon_abi::layout::{FIRST_LOOK, MAX_THREADS, wait, why};
 use geryon_abi::record::{kind, kind_of, seal, unseal, word};
+use geryon_abi::row::Row;
 use holder::{Holder, LOOK_NS, Loan};
 pub use yields::{KEPT_NS, YIELDED, gives_way, has_kept, log_yield, passes, yield_turn};
 
@@ -127,10 +128,10 @@ pub fn begin(mut b: Here) {
 }
 
 /// Leader: about to make this call, which may block; let others run.
-pub fn release_for(b: Here, nr: u16, args: &[u64; 6]) {
+pub fn release_for(b: Here, row: &Row, args: &[u64; 6]) {
     crate::log::passed::begins(b);
     let lends =
-        is_awaited() && times_lent().load(Ordering::SeqCst) < MOST_LENT && quick::is(nr, args);
+        is_awaited() && times_lent().load(Ordering::SeqCst) < MOST_LENT && quick::is(row, args);
     give(b, lends);
 }
 

@@ -11,10 +11,11 @@ use crate::state::{Here, block, block_at, leads, private};
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{CPU_WORDS, LIMITS, MAX_THREADS};
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const NR_SETRLIMIT: u16 = 160;
-const NR_SCHED_SETAFFINITY: u16 = 203;
-const NR_PRLIMIT64: u16 = 302;
+const NR_SETRLIMIT: u16 = nr::setrlimit as u16;
+const NR_SCHED_SETAFFINITY: u16 = nr::sched_setaffinity as u16;
+const NR_PRLIMIT64: u16 = nr::prlimit64 as u16;
 
 /// `RLIMIT_DATA`, `STACK`, `CORE`, `RSS`, `MEMLOCK`, `AS`, `NICE`, `RTPRIO`.
 const IN_EACH: u32 = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 13 | 1 << 14;

@@ -22,16 +22,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{enclosed, rpc as number, vforked};
 use geryon_abi::layout::{kin, object};
+use geryon_abi::row::{Property, Row};
 use geryon_abi::table::content::{self, Changed};
+use geryon_abi::table::{self, nr};
 use ranges::RANGES;
 
-const NR_CLOSE: u64 = 3;
-const NR_FSTAT: u64 = 5;
-const NR_MMAP: u64 = 9;
-const NR_MPROTECT: u64 = 10;
-const NR_MUNMAP: u64 = 11;
-const NR_MREMAP: u64 = 25;
-const NR_MSYNC: u64 = 26;
 const PROT_READ: u64 = 1;
 const PROT_WRITE: u64 = 2;
 const EAGAIN: i64 = -11;
@@ -60,8 +55,8 @@ fn may_be_stored_to(args: &[u64; 6]) -> bool {
 pub fn is_agreed(nr: u64, args: &[u64; 6]) -> bool {
     const ANONYMOUS: u64 = 0x20;
     let maps = match nr {
-        NR_MMAP => args[3] & ANONYMOUS == 0 && is_shared(args[3]),
-        _ => nr == segment::NR_SHMAT,
+        nr::mmap => args[3] & ANONYMOUS == 0 && is_shared(args[3]),
+        _ => nr == nr::shmat,
     };
     private().replicas > 1 && (maps || gives_up(nr, args).is_some())
 }
@@ -70,9 +65,9 @@ pub fn is_agreed(nr: u64, args: &[u64; 6]) -> bool {
 fn gives_up(nr: u64, args: &[u64; 6]) -> Option<(u64, u64)> {
     const FIXED: u64 = 0x10;
     let (start, len) = match nr {
-        NR_MMAP if args[3] & FIXED != 0 => (args[0], args[1]),
-        NR_MUNMAP | NR_MREMAP => (args[0], args[1]),
-        segment::NR_SHMDT => (args[0], segment::bytes_at(args[0])?),
+        nr::mmap if args[3] & FIXED != 0 => (args[0], args[1]),
+        nr::munmap | nr::mremap => (args[0], args[1]),
+        nr::shmdt => (args[0], segment::bytes_at(args[0])?),
         _ => return None,
     };
     RANGES.touch(start, len).then_some((start, len))
@@ -96,13 +91,13 @@ pub fn agreed(nr: u64, args: &[u64; 6]) {
 /// All, in the section in which what is mapped is changed: a call has done that; `of_object`: it has mapped
 /// one.
 pub fn changed(nr: u64, args: &[u64; 6], result: u64, of_object: bool) {
-    let attaches = nr == segment::NR_SHMAT && of_object;
+    let attaches = nr == nr::shmat && of_object;
     if attaches {
         private().related.set(1);
         private().shares.set(1);
         RANGES.add(result, segment::bytes_at(result).unwrap_or(0));
     }
-    if nr == NR_MMAP && is_shared(args[3]) && (of_object || may_be_stored_to(args)) {
+    if nr == nr::mmap && is_shared(args[3]) && (of_object || may_be_stored_to(args)) {
         private().related.set(1);
         private().shares.set(1);
     }
@@ -114,7 +109,7 @@ pub fn changed(nr: u64, args: &[u64; 6], result: u64, of_object: bool) {
             rpc(number::UNMAPPED, 0, 0, 0);
         }
     }
-    let moved = given_up.is_some() && nr == NR_MREMAP;
+    let moved = given_up.is_some() && nr == nr::mremap;
     if moved {
         RANGES.add(result, args[2]);
     } else if of_object && !attaches && is_shared(args[3]) {
@@ -126,9 +121,9 @@ pub fn changed(nr: u64, args: &[u64; 6], result: u64, of_object: bool) {
 #[inline(always)]
 pub fn confirmed(nr: u16, args: &[u64; 6]) {
     let nr = nr as u64;
-    if nr == NR_MSYNC && private().replicas > 1 && RANGES.touch(args[0], args[1]) {
+    if nr == nr::msync && private().replicas > 1 && RANGES.touch(args[0], args[1]) {
         ask_to_compare(args[0], args[1], 0);
-    } else if content::synchronises(nr) && maps_objects() && is_known(args[0]) {
+    } else if table::is(nr, Property::Synchronises) && maps_objects() && is_known(args[0]) {
         ask_to_compare(0, u64::MAX, 0);
     }
 }
@@ -170,15 +165,15 @@ fn is_known(fd: u64) -> bool {
         return false;
     }
     let mut status = [0u64; 18];
-    real(NR_FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0
+    real(nr::fstat, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0
         && known & object::bit(status[INODE_WORD]) != 0
 }
 
 /// A transfer between a file and memory, which may be what a file is mapped to: in serial order no other
 /// thread stores there meanwhile.
-pub fn keeps_turn(nr: u16, args: &[u64; 6]) -> bool {
+pub fn keeps_turn(row: &Row, args: &[u64; 6]) -> bool {
     let may_share = header().shared.load(Ordering::SeqCst) != 0 || is_kin();
-    may_share && content::transfers(nr as u64) && is_file(args[0])
+    may_share && row.is(Property::Transfers) && is_file(args[0])
 }
 
 /// Leader, behind a call and before it is logged: what it has put into a file has to come into the objects.
@@ -235,8 +230,8 @@ fn map_and_close(mut a: [u64; 6], fd: u64) -> i64 {
     if a[1] == 0 {
         a[1] = segment::bytes_of(fd);
     }
-    let mapped = real(NR_MMAP, [a[0], a[1], a[2], a[3], fd, a[5]]);
-    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
+    let mapped = real(nr::mmap, [a[0], a[1], a[2], a[3], fd, a[5]]);
+    real(nr::close, [fd, 0, 0, 0, 0, 0]);
     mapped
 }
 
@@ -259,7 +254,7 @@ pub fn born() {
         // SAFETY: the monitor has written them.
         let found = unsafe { (&raw const found).read_volatile() };
         for [start, len] in &found[..(n as usize).min(PAIRS)] {
-            real(NR_MPROTECT, [*start, *len, PROT_READ, 0, 0, 0]);
+            real(nr::mprotect, [*start, *len, PROT_READ, 0, 0, 0]);
         }
     }
 }

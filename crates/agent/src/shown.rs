@@ -10,12 +10,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use geryon_abi::layout::Layout;
 use geryon_abi::layout::place::VECTOR_ADDRESSES;
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const NR_READ: u64 = 0;
-const NR_OPEN: u64 = 2;
-const NR_CLOSE: u64 = 3;
-const NR_PREAD64: u64 = 17;
-const NR_OPENAT: u64 = 257;
 const PATH_BYTES: usize = 64;
 /// Digits of an address in these files.
 const DIGITS: usize = 12;
@@ -59,18 +55,18 @@ pub fn given(row: &Row, args: &[u64; 6], result: i64) {
 
 fn look(row: &Row, args: &[u64; 6], result: u64) {
     match row.nr as u64 {
-        NR_OPEN => opened(args[0], result),
-        NR_OPENAT => opened(args[1], result),
-        NR_CLOSE => {
+        nr::open => opened(args[0], result),
+        nr::openat => opened(args[1], result),
+        nr::close => {
             TEXTS.set(args[0], false);
             VECTORS.set(args[0], false);
         }
-        NR_READ | NR_PREAD64 if TEXTS.contain(args[0]) => {
+        nr::read | nr::pread64 if TEXTS.contain(args[0]) => {
             change(args[1], result, |bytes| {
                 in_text(bytes, layout(), Cut::take(args[0])).keep(args[0]);
             });
         }
-        NR_READ | NR_PREAD64 if VECTORS.contain(args[0]) => {
+        nr::read | nr::pread64 if VECTORS.contain(args[0]) => {
             change(args[1], result, |bytes| in_vector(bytes, layout()));
         }
         _ => {}

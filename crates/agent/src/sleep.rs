@@ -7,9 +7,8 @@ use crate::gate::guarded;
 use crate::state::block;
 use geryon_abi::frame::Frame;
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const NR_NANOSLEEP: u64 = 35;
-const NR_CLOCK_NANOSLEEP: u64 = 230;
 const EINTR: i64 = -4;
 const EFAULT: i64 = -14;
 const ABSOLUTE: u64 = 1;
@@ -17,7 +16,7 @@ const ABSOLUTE: u64 = 1;
 /// Which arguments of this call say for how long, and where what is left is to be told.
 fn times_of(number: u64) -> (usize, usize) {
     match number {
-        NR_NANOSLEEP => (0, 1),
+        nr::nanosleep => (0, 1),
         _ => (2, 3),
     }
 }
@@ -26,7 +25,7 @@ fn times_of(number: u64) -> (usize, usize) {
 pub fn begin(frame: &mut Frame, row: &Row) {
     let mut args = frame.args();
     let (asked, rest) = times_of(row.nr.into());
-    let until = row.nr as u64 == NR_CLOCK_NANOSLEEP && args[1] & ABSOLUTE != 0;
+    let until = row.nr as u64 == nr::clock_nanosleep && args[1] & ABSOLUTE != 0;
     if args[rest] == 0 || until {
         return;
     }

@@ -5,17 +5,18 @@ use crate::gate::{guarded, real};
 use crate::ids;
 use crate::state::{Here, private};
 use geryon_abi::layout::{INTERVAL_TIMERS, KeptTimer, MAX_TIMERS, Siginfo, Timer};
+use geryon_abi::table::nr;
 
 mod again;
 
 pub use again::{put_off, set_again};
 
-const NR_ALARM: u16 = 37;
-const NR_SETITIMER: u16 = 38;
-const NR_RT_SIGTIMEDWAIT: u16 = 128;
-const NR_TIMER_CREATE: u16 = 222;
-const NR_TIMER_SETTIME: u16 = 223;
-const NR_TIMER_DELETE: u16 = 226;
+const NR_ALARM: u16 = nr::alarm as u16;
+const NR_SETITIMER: u16 = nr::setitimer as u16;
+const NR_RT_SIGTIMEDWAIT: u16 = nr::rt_sigtimedwait as u16;
+const NR_TIMER_CREATE: u16 = nr::timer_create as u16;
+const NR_TIMER_SETTIME: u16 = nr::timer_settime as u16;
+const NR_TIMER_DELETE: u16 = nr::timer_delete as u16;
 const REAL: usize = 0;
 const SIGALRM: u64 = 14;
 /// Signals of the interval timers.
@@ -29,10 +30,9 @@ const THREAD_CPU: i32 = 3;
 
 /// Nanoseconds of a clock.
 pub fn now(clock: i32) -> u64 {
-    const NR_CLOCK_GETTIME: u64 = 228;
     let mut t = [0u64; 2];
     let args = [clock as u32 as u64, t.as_mut_ptr() as u64, 0, 0, 0, 0];
-    real(NR_CLOCK_GETTIME, args);
+    real(nr::clock_gettime, args);
     t[0].wrapping_mul(SECOND).wrapping_add(t[1])
 }
 

@@ -10,8 +10,9 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::Timer;
 use geryon_abi::record::{kind, word};
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const NR_TIMER_CREATE: u16 = 222;
+const NR_TIMER_CREATE: u16 = nr::timer_create as u16;
 const EAGAIN: i64 = -11;
 
 /// setitimer, alarm, timer_create, timer_settime, timer_delete.

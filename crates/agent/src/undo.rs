@@ -8,18 +8,19 @@ use geryon_abi::layout::{MAX_TAKEN, Taken};
 use geryon_abi::outcome::changes;
 use geryon_abi::record::kind;
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const READ: u16 = 0;
-const WRITE: u16 = 1;
-const LSEEK: u16 = 8;
-const PREAD: u16 = 17;
-const PWRITE: u16 = 18;
-const READV: u16 = 19;
-const WRITEV: u16 = 20;
-const FCNTL: u16 = 72;
-const GETDENTS: u16 = 78;
-const GETDENTS64: u16 = 217;
-const PWRITEV: u16 = 296;
+const READ: u16 = nr::read as u16;
+const WRITE: u16 = nr::write as u16;
+const LSEEK: u16 = nr::lseek as u16;
+const PREAD: u16 = nr::pread64 as u16;
+const PWRITE: u16 = nr::pwrite64 as u16;
+const READV: u16 = nr::readv as u16;
+const WRITEV: u16 = nr::writev as u16;
+const FCNTL: u16 = nr::fcntl as u16;
+const GETDENTS: u16 = nr::getdents as u16;
+const GETDENTS64: u16 = nr::getdents64 as u16;
+const PWRITEV: u16 = nr::pwritev as u16;
 const SEEK_CUR: u64 = 1;
 const F_GETFL: u64 = 3;
 const F_SETFL: u64 = 4;
@@ -125,7 +126,7 @@ pub fn read_again(nr: u16, args: &[u64; 6], result: i64) -> bool {
 
 /// The length of a file, whose bytes can be read and written more than once. None of anything else.
 pub fn file_bytes(fd: u64) -> Option<u64> {
-    const FSTAT: u64 = 5;
+    const FSTAT: u64 = nr::fstat;
     const MODE_WORD: usize = 3;
     const SIZE_WORD: usize = 6;
     const S_IFMT: u64 = 0o170_000;

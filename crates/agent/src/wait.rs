@@ -6,9 +6,8 @@ use crate::state::{Here, block, layout, private};
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use geryon_abi::record::{kind, word};
+use geryon_abi::table::nr;
 
-const NR_SCHED_YIELD: u64 = 24;
-const NR_FUTEX: u64 = 202;
 const FUTEX_WAIT: u64 = 0;
 const FUTEX_WAKE: u64 = 1;
 const FUTEX_PRIVATE: u64 = 128;
@@ -109,7 +108,7 @@ pub fn rest(pauses: u32) {
 
 /// Let another thread run on this core, if one is ready to.
 pub fn give_way() {
-    real(NR_SCHED_YIELD, [0; 6]);
+    real(nr::sched_yield, [0; 6]);
 }
 
 /// The same, where the threads of all replicas are more than the cores.
@@ -194,7 +193,7 @@ pub fn sleep_at(address: u64, seen: u32, shared: bool) {
     } else {
         FUTEX_WAIT | FUTEX_PRIVATE
     };
-    real(NR_FUTEX, [address, op, seen as u64, 0, 0, 0]);
+    real(nr::futex, [address, op, seen as u64, 0, 0, 0]);
 }
 
 /// The same, but no longer than `ns` nanoseconds (less than a second).
@@ -210,7 +209,7 @@ pub fn sleep_at_most_shared(address: u64, seen: u32, ns: u64) {
 fn sleep_limited(address: u64, seen: u32, ns: u64, op: u64) {
     let limit = [0, ns];
     real(
-        NR_FUTEX,
+        nr::futex,
         [address, op, seen as u64, limit.as_ptr() as u64, 0, 0],
     );
 }
@@ -218,9 +217,8 @@ fn sleep_limited(address: u64, seen: u32, ns: u64, op: u64) {
 /// Sleep for so many nanoseconds (less than a second): a test wants it.
 #[cold]
 pub fn pause(ns: u64) {
-    const NR_NANOSLEEP: u64 = 35;
     let time = [0, ns];
-    real(NR_NANOSLEEP, [time.as_ptr() as u64, 0, 0, 0, 0, 0]);
+    real(nr::nanosleep, [time.as_ptr() as u64, 0, 0, 0, 0, 0]);
 }
 
 /// A test may want a pause there, of so long.
@@ -247,7 +245,7 @@ fn wake(address: u64, shared: bool, count: i32) {
     } else {
         FUTEX_WAKE | FUTEX_PRIVATE
     };
-    real(NR_FUTEX, [address, op, count as u64, 0, 0, 0]);
+    real(nr::futex, [address, op, count as u64, 0, 0, 0]);
 }
 
 #[cfg(test)]

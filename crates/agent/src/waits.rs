@@ -7,10 +7,10 @@ use crate::state::private;
 use core::sync::atomic::{AtomicU32, Ordering};
 use geryon_abi::layout::reap;
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const NR_RT_SIGACTION: u64 = 13;
-const NR_WAIT4: u16 = 61;
-const NR_WAITID: u16 = 247;
+const NR_WAIT4: u16 = nr::wait4 as u16;
+const NR_WAITID: u16 = nr::waitid as u16;
 const SIGCHLD: u64 = 17;
 /// The signal at a child's end, in clone's flags.
 const SIGNAL: u64 = 0xff;
@@ -139,7 +139,7 @@ pub fn note_discards() {
     const NOCLDWAIT: u64 = 2;
     let mut action = [0u64; 4];
     let to = action.as_mut_ptr() as u64;
-    let is_known = real(NR_RT_SIGACTION, [SIGCHLD, 0, to, 8, 0, 0]) == 0;
+    let is_known = real(nr::rt_sigaction, [SIGCHLD, 0, to, 8, 0, 0]) == 0;
     let discards = is_known && (action[0] == IGNORED || action[1] & NOCLDWAIT != 0);
     private().discards.set(discards.into());
 }

@@ -1,5 +1,7 @@
 //! Whether a process goes over from serial order to clocks when it gets its second thread (`--order auto`).
 
+use crate::table::nr;
+
 /// It stays in the order in which it is.
 pub const NEVER: u32 = 0;
 /// It does, unless it makes a call before that clocks do not repeat.
@@ -21,6 +23,6 @@ pub const IDS: u64 = 5;
 pub const CANCELS: u64 = 6;
 
 /// times(2), which takes one argument: with this one behind it the agent makes it, before the program cancels a thread.
-pub const NR_TIMES: u64 = 100;
+pub const NR_TIMES: u64 = nr::times;
 /// See there.
 pub const ABOUT_TO_CANCEL: u64 = 0x6361_6e63;

@@ -1,6 +1,8 @@
 //! Calls that change what is in a file: where each of them does it. (A replica that maps the file has an
 //! object of its own in its place, which has to change alike.)
 
+use super::nr;
+
 /// Where in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -21,18 +23,6 @@ pub enum Place {
     Truncating(u8),
 }
 
-/// Does the call move bytes between descriptor 0 of its arguments and memory?
-pub const fn transfers(nr: u64) -> bool {
-    // read, write, pread64, pwrite64, readv, writev, preadv, pwritev, preadv2, pwritev2
-    matches!(nr, 0 | 1 | 17..=20 | 295 | 296 | 327 | 328)
-}
-
-/// Does the call bring to the disk what is in descriptor 0 of its arguments, and what is mapped of it?
-pub const fn synchronises(nr: u64) -> bool {
-    // fsync, fdatasync
-    matches!(nr, 74 | 75)
-}
-
 /// What a call that has succeeded has changed; None when it changes no file's content.
 pub const fn place(nr: u64, args: &[u64; 6]) -> Option<Place> {
     /// FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE: all behind it moves.
@@ -42,24 +32,16 @@ pub const fn place(nr: u64, args: &[u64; 6]) -> Option<Place> {
     const FICLONE: u32 = 0x4004_9409;
     const FICLONERANGE: u32 = 0x4020_940d;
     Some(match nr {
-        // write, writev, sendfile
-        1 | 20 | 40 => Place::Before(0),
-        // pwritev2, which appends if it is told so
-        328 if args[5] & APPEND != 0 => Place::All(0),
-        // pwrite64, pwritev, pwritev2
-        18 | 296 | 328 => Place::At(0, 3),
-        // splice, copy_file_range
-        275 | 326 => Place::Pointed(2, 3),
-        // fallocate
-        285 if args[1] & MOVES != 0 => Place::All(0),
-        285 => Place::Range(0, 2, 3),
-        // ioctl
-        16 if matches!(args[1] as u32, FICLONE | FICLONERANGE) => Place::All(0),
-        // truncate, ftruncate, creat, openat2
-        76 | 77 | 85 | 437 => Place::Length,
-        // open, openat
-        2 => Place::Truncating(1),
-        257 => Place::Truncating(2),
+        nr::write | nr::writev | nr::sendfile => Place::Before(0),
+        nr::pwritev2 if args[5] & APPEND != 0 => Place::All(0),
+        nr::pwrite64 | nr::pwritev | nr::pwritev2 => Place::At(0, 3),
+        nr::splice | nr::copy_file_range => Place::Pointed(2, 3),
+        nr::fallocate if args[1] & MOVES != 0 => Place::All(0),
+        nr::fallocate => Place::Range(0, 2, 3),
+        nr::ioctl if matches!(args[1] as u32, FICLONE | FICLONERANGE) => Place::All(0),
+        nr::truncate | nr::ftruncate | nr::creat | nr::openat2 => Place::Length,
+        nr::open => Place::Truncating(1),
+        nr::openat => Place::Truncating(2),
         _ => return None,
     })
 }

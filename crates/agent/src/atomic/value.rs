@@ -12,6 +12,7 @@ use crate::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;
 use geryon_abi::layout::{Block, why};
 use geryon_abi::record::{kind, kind_of, word};
+use geryon_abi::table::nr;
 
 const RED_ZONE: u64 = 128;
 
@@ -167,19 +168,17 @@ fn value(which: u64) -> u64 {
 }
 
 fn random() -> u64 {
-    const NR_GETRANDOM: u64 = 318;
     let mut v = 0u64;
-    real(NR_GETRANDOM, [&raw mut v as u64, 8, 0, 0, 0, 0]);
+    real(nr::getrandom, [&raw mut v as u64, 8, 0, 0, 0, 0]);
     v
 }
 
 /// The time stamp counter, as far as the system clock knows it (the instruction itself traps).
 pub fn ticks() -> u64 {
-    const NR_CLOCK_GETTIME: u64 = 228;
     const MONOTONIC_RAW: u64 = 4;
     let mut t = [0u64; 2];
     real(
-        NR_CLOCK_GETTIME,
+        nr::clock_gettime,
         [MONOTONIC_RAW, t.as_mut_ptr() as u64, 0, 0, 0, 0],
     );
     let ns = t[0] as u128 * 1_000_000_000 + t[1] as u128;

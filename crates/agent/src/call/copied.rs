@@ -13,9 +13,10 @@ use geryon_abi::layout::{
 };
 use geryon_abi::outcome::keeps_pages;
 use geryon_abi::row::{Class, Kind, Len, Row};
+use geryon_abi::table::nr;
 
-const MMAP: u64 = 9;
-const MUNMAP: u64 = 11;
+const MMAP: u64 = nr::mmap;
+const MUNMAP: u64 = nr::munmap;
 const PAGE: u64 = 4096;
 /// Files that are read and written without the page cache want buffers at multiples of that.
 const ALIGNED: u64 = 512;

@@ -17,16 +17,17 @@ use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{flight, repeat, wait};
 use geryon_abi::outcome::{self, NOTHING, is_plausible};
-use geryon_abi::row::{Kind, Row};
+use geryon_abi::row::{Kind, Property, Row};
+use geryon_abi::table::nr;
 
 /// Is the turn kept while this call is made?
-fn keeps_turn(nr: u16, args: &[u64; 6]) -> bool {
-    crate::shared::keeps_turn(nr, args) || looks::keeps_turn(nr)
+fn keeps_turn(row: &Row, args: &[u64; 6]) -> bool {
+    crate::shared::keeps_turn(row, args) || looks::keeps_turn(row)
 }
 
 /// The same, also where it is too soon over for anybody to ask.
-pub fn keeps_turn_at_all(nr: u16, args: &[u64; 6]) -> bool {
-    never_blocks(nr.into(), args) || crate::shared::keeps_turn(nr, args)
+pub fn keeps_turn_at_all(row: &Row, args: &[u64; 6]) -> bool {
+    never_blocks(row, args) || crate::shared::keeps_turn(row, args)
 }
 
 /// Execute a call in the leader, unless its predecessor has; interruptions without a signal for the
@@ -48,7 +49,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             return result;
         }
     }
-    if closes(nr) && private().file_maps.get() != 0 && private().replicas > 1 {
+    if row.is(Property::Closes) && private().file_maps.get() != 0 && private().replicas > 1 {
         // Only here, where it is certain that this replica makes the call: its thread may have come
         // to it as a follower's.
         crate::memory::let_files_be_mapped();
@@ -63,7 +64,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
     let args = ids::translated(row, meant);
     take_off(b, row.nr, digest);
     crate::sent::is_made(row.nr, &shown);
-    if never_blocks(nr, &args) {
+    if never_blocks(row, &args) {
         check_told(row, &args, &meant, &shown);
         let mut result = real_in_flight(number_of(row), &args, true);
         if blames_its_caller(row, &args, result) {
@@ -81,10 +82,10 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             CONFIRMED => repeat::END,
             _ => repeat::CALL,
         };
-        if serial::active() && !keeps_turn(row.nr, &args) {
-            serial::release_for(b, row.nr, &args);
+        if serial::active() && !keeps_turn(row, &args) {
+            serial::release_for(b, row, &args);
         }
-        if closes(nr) {
+        if row.is(Property::Closes) {
             promotion::let_go();
         }
         intend_call(b, row.nr, digest);
@@ -142,7 +143,7 @@ pub fn execute(row: &Row, args: [u64; 6], digest: u64, before: &Before) -> i64 {
             result = noted(b, result);
         }
         if result == BEFORE_IT_BEGAN
-            && (!outcome::is_interruptible(nr) || writing::need_not_wait(nr, &now))
+            && (!row.is(Property::Interruptible) || writing::need_not_wait(nr, &now))
         {
             result = MADE_ANEW;
         }
@@ -208,7 +209,7 @@ fn blames_its_caller(row: &Row, args: &[u64; 6], result: i64) -> bool {
         EINVAL | EFAULT if crate::stored::may_be_anothers() => false,
         // (A header of capabilities has been changed by the answer; where there is no room for a peer's address that
         // is found when a packet, or a connection, has been taken. A timer that cannot be made has taken its id.)
-        EINVAL if row.nr as u64 == crate::enter::nr::TIMER_CREATE => false,
+        EINVAL if row.nr as u64 == nr::timer_create => false,
         EINVAL => row.args.iter().all(|a| {
             !matches!(
                 a.kind,
@@ -226,11 +227,9 @@ fn blames_its_caller(row: &Row, args: &[u64; 6], result: i64) -> bool {
 /// Leader, behind a large write to a file: a bit that flipped in its buffer while the kernel copied that
 /// is in the file. Then all is written once more, by the successor.
 fn check_written(mut b: Here, row: &Row, args: &[u64; 6], result: i64) {
-    /// write, pwrite64, writev, pwritev.
-    const WRITES: [u16; 4] = [1, 18, 20, 296];
     /// Less is copied at once.
     const LEAST: i64 = 4096;
-    let is_large = result >= LEAST && WRITES.contains(&row.nr);
+    let is_large = result >= LEAST && row.is(Property::WritesAgain);
     if is_large && private().replicas > 1 && undo::is_file(args[0]) && !is_unchanged(row, args) {
         // (What is no digest of nothing: then the run is stopped.)
         b.flight_written = undo::written_to(row.nr, args, result)
@@ -256,12 +255,6 @@ fn noted(b: Here, held: i64) -> i64 {
     }
 }
 
-/// Calls after which a descriptor may be gone that a follower has yet to map.
-pub fn closes(nr: u64) -> bool {
-    use crate::enter::nr::{CLOSE, CLOSE_RANGE, DUP2, DUP3};
-    matches!(nr, CLOSE | DUP2 | DUP3 | CLOSE_RANGE)
-}
-
 /// A call begins that must happen exactly once, whatever becomes of this process: the gate notes its
 /// result, and its successor finds out how far it is.
 pub fn take_off(mut b: Here, nr: u16, digest: u64) {
@@ -285,15 +278,12 @@ pub fn made(mut b: Here, nr: u16, digest: u64, result: i64) {
     b.flight.store(flight::RETURNED, Ordering::Release);
 }
 
-/// Calls that answer at once, whatever happens: the watchdog need not know of them, and in serial
+/// Does it answer at once, whatever happens? The watchdog need not know of such a call, and in serial
 /// order the thread keeps its turn. (A thread that wakes others with each row that it has done would
 /// otherwise hand its turn to and fro with each.)
-fn never_blocks(nr: u64, args: &[u64; 6]) -> bool {
-    const FUTEX: u64 = crate::enter::nr::FUTEX;
-    match nr {
-        FUTEX => !crate::thread::waits(args),
-        4 | 5 | 6 | 8 | 21 | 39 | 63 | 96 | 98 | 102 | 104 | 107 | 108 | 110 | 186 | 201 | 228
-        | 309 => true,
-        _ => false,
+fn never_blocks(row: &Row, args: &[u64; 6]) -> bool {
+    match row.nr as u64 {
+        nr::futex => !crate::thread::waits(args),
+        _ => row.is(Property::Prompt),
     }
 }

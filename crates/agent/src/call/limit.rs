@@ -7,14 +7,15 @@
 
 use crate::gate::guarded;
 use crate::timer;
+use geryon_abi::table::nr;
 
-const NR_RT_SIGTIMEDWAIT: u16 = 128;
-const NR_IO_GETEVENTS: u16 = 208;
-const NR_SEMTIMEDOP: u16 = 220;
-const NR_EPOLL_WAIT: u16 = 232;
-const NR_EPOLL_PWAIT: u16 = 281;
-const NR_IO_PGETEVENTS: u16 = 333;
-const NR_EPOLL_PWAIT2: u16 = 441;
+const NR_RT_SIGTIMEDWAIT: u16 = nr::rt_sigtimedwait as u16;
+const NR_IO_GETEVENTS: u16 = nr::io_getevents as u16;
+const NR_SEMTIMEDOP: u16 = nr::semtimedop as u16;
+const NR_EPOLL_WAIT: u16 = nr::epoll_wait as u16;
+const NR_EPOLL_PWAIT: u16 = nr::epoll_pwait as u16;
+const NR_IO_PGETEVENTS: u16 = nr::io_pgetevents as u16;
+const NR_EPOLL_PWAIT2: u16 = nr::epoll_pwait2 as u16;
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 

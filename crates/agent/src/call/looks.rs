@@ -2,15 +2,16 @@
 
 use crate::gate::real;
 use crate::state::{Here, have_own_programs, private};
-use geryon_abi::looks::only_looks;
+use geryon_abi::row::{Property, Row};
+use geryon_abi::table::nr;
 
-const GETPID: u16 = 39;
-const GETTID: u16 = 186;
+const GETPID: u16 = nr::getpid as u16;
+const GETTID: u16 = nr::gettid as u16;
 
 /// Is the turn kept for this call? (Who does not ask for it would not know of another turn.)
 #[inline(always)]
-pub fn keeps_turn(nr: u16) -> bool {
-    have_own_programs() && only_looks(nr)
+pub fn keeps_turn(row: &Row) -> bool {
+    have_own_programs() && row.is(Property::Unordered)
 }
 
 /// Follower: what it answers its program where the leader has not asked for that.

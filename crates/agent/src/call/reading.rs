@@ -7,9 +7,10 @@ use crate::state::private;
 use crate::undo::{file_bytes, offset_of};
 use core::mem::MaybeUninit;
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const READ: u64 = 0;
-const PREAD: u64 = 17;
+const READ: u64 = nr::read;
+const PREAD: u64 = nr::pread64;
 
 /// Who reads less is not asked again: that would take longer than all the rest.
 const LEAST: u64 = 4096;

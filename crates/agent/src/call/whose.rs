@@ -18,9 +18,8 @@ use crate::log::confirmed;
 use crate::state::{Here, block, private};
 use geryon_abi::layout::{verify, vforked};
 use geryon_abi::outcome::{ChangesFile, changes_file};
+use geryon_abi::table::nr;
 use geryon_ring::roll::By;
-
-const NR_FSTAT: u64 = 5;
 
 /// Does an output wait for anybody? A vfork's child always does, whatever it is compared by: when it leaves its parent's
 /// memory for a program of its own, the children of the followers are ended. Each has to be there by then, and to have
@@ -66,7 +65,7 @@ fn is_file(fd: u64) -> bool {
     const PIPE: u32 = 0o010_000;
     const SOCKET: u32 = 0o140_000;
     let mut status = [0u64; 18];
-    let asked = real(NR_FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]);
+    let asked = real(nr::fstat, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]);
     let kind = status[MODE_WORD] as u32 & TYPE;
     asked != 0 || !matches!(kind, PIPE | SOCKET)
 }

@@ -15,13 +15,14 @@ use crate::stop::broken;
 use core::sync::atomic::{Ordering, compiler_fence};
 use geryon_abi::layout::flight;
 use geryon_abi::outcome::{self, NOTHING};
-use geryon_abi::row::Row;
+use geryon_abi::row::{Property, Row};
+use geryon_abi::table::{self, nr};
 use pieces::Pieces;
 use pipe::Pipe;
 
-const WRITE: u64 = 1;
-const PWRITE: u64 = 18;
-const SENDTO: u64 = 44;
+const WRITE: u64 = nr::write;
+const PWRITE: u64 = nr::pwrite64;
+const SENDTO: u64 = nr::sendto;
 
 /// Before a call that all have agreed on: is it a write to a pipe, and of how many bytes at most is its
 /// first part? [`complete`] makes the others. Where the thread has slept meanwhile it has looked again.
@@ -42,7 +43,7 @@ pub fn begin(b: Here, row: &Row, args: &[u64; 6]) -> Option<u64> {
 /// Is this a write to what has room? A signal that came before it began does not end it, then: alone, the
 /// program would have run its handler first, and the kernel would not have waited.
 pub fn need_not_wait(nr: u64, args: &[u64; 6]) -> bool {
-    outcome::writes(nr) && pipe::is_ready(args[0])
+    table::is(nr, Property::Sends) && pipe::is_ready(args[0])
 }
 
 /// Has the monitor halted this thread since its call began? That may have cut a write short.

@@ -10,11 +10,8 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::filter::{ENDS_PROCESS, KILLS_THREAD, NONE};
 use geryon_abi::layout::{Siginfo, vforked};
 use geryon_abi::table;
+use geryon_abi::table::nr;
 
-const NR_RT_SIGACTION: u64 = 13;
-const NR_RT_SIGPROCMASK: u64 = 14;
-const NR_EXIT: u64 = 60;
-const NR_KILL: u64 = 62;
 const SIGKILL: u64 = 9;
 const SIGSYS: u64 = 31;
 const SIGSYS_BIT: u64 = 1 << (SIGSYS - 1);
@@ -45,11 +42,11 @@ fn enact(frame: &mut Frame, filter: u64) -> bool {
 fn trap(frame: &mut Frame, number: u32) -> ! {
     let mut action = [0u64; 4];
     real(
-        NR_RT_SIGACTION,
+        nr::rt_sigaction,
         [SIGSYS, 0, action.as_mut_ptr() as u64, 8, 0, 0],
     );
     let mut mask = 0u64;
-    real(NR_RT_SIGPROCMASK, [0, 0, &raw mut mask as u64, 8, 0, 0]);
+    real(nr::rt_sigprocmask, [0, 0, &raw mut mask as u64, 8, 0, 0]);
     /// SIG_DFL and SIG_IGN: no handlers.
     const LAST_OF_NONE: u64 = 1;
     // SAFETY: local variables, which the kernel has written.
@@ -89,14 +86,14 @@ fn end(frame: &mut Frame, how: u64) -> ! {
     loop {
         let nr = if how != ENDS_PROCESS && b.vforked == vforked::NOT && !is_single() {
             frame.rdi = signal;
-            NR_EXIT
+            nr::exit
         } else {
             if signal == SIGSYS {
                 expose();
             }
             frame.rdi = u64::from(own_id(b));
             frame.rsi = signal;
-            NR_KILL
+            nr::kill
         };
         frame.rax = nr;
         match table::row(nr) {
@@ -111,10 +108,10 @@ fn expose() {
     const SIG_UNBLOCK: u64 = 1;
     let action = [0u64; 4];
     let at = (&raw const action) as u64;
-    real(NR_RT_SIGACTION, [SIGSYS, at, 0, 8, 0, 0]);
+    real(nr::rt_sigaction, [SIGSYS, at, 0, 8, 0, 0]);
     let mask = SIGSYS_BIT;
     let at = &raw const mask as u64;
-    real(NR_RT_SIGPROCMASK, [SIG_UNBLOCK, at, 0, 8, 0, 0]);
+    real(nr::rt_sigprocmask, [SIG_UNBLOCK, at, 0, 8, 0, 0]);
 }
 
 /// What the program calls this process.

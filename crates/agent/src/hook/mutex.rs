@@ -10,6 +10,7 @@ use core::sync::atomic::Ordering;
 use geryon_abi::hooks as id;
 use geryon_abi::layout::wait;
 use geryon_abi::record::{kind, kind_of, low_of, word};
+use geryon_abi::table::nr;
 
 /// A lock that is not ordered.
 #[cold]
@@ -215,7 +216,6 @@ pub(super) extern "C" fn mutex_unlock(m: u64) -> i32 {
 }
 
 fn wake_one(address: u64) {
-    const NR_FUTEX: u64 = 202;
     const WAKE_PRIVATE: u64 = 129;
-    crate::gate::real(NR_FUTEX, [address, WAKE_PRIVATE, 1, 0, 0, 0]);
+    crate::gate::real(nr::futex, [address, WAKE_PRIVATE, 1, 0, 0, 0]);
 }

@@ -8,10 +8,11 @@ use crate::gate::{guarded, real};
 
 use crate::undo::offset_of;
 use core::sync::atomic::{AtomicBool, Ordering};
+use geryon_abi::table::nr;
 
-const READ: u16 = 0;
-const PREAD: u16 = 17;
-const LSEEK: u64 = 8;
+const READ: u16 = nr::read as u16;
+const PREAD: u16 = nr::pread64 as u16;
+const LSEEK: u64 = nr::lseek;
 const SET: u64 = 0;
 /// A file that is longer than this is none of them.
 const LONGEST: usize = 2048;

@@ -4,10 +4,11 @@
 use crate::access::{word32, word64};
 use crate::gate::guarded;
 use geryon_abi::layout::{Block, MAX_CONTROL, MAX_WITH_ID};
+use geryon_abi::table::nr;
 
-const RECVMSG: u16 = 47;
-const GETSOCKOPT: u16 = 55;
-const RECVMMSG: u16 = 299;
+const RECVMSG: u16 = nr::recvmsg as u16;
+const GETSOCKOPT: u16 = nr::getsockopt as u16;
+const RECVMMSG: u16 = nr::recvmmsg as u16;
 const SOL_SOCKET: u32 = 1;
 const SO_PEERCRED: u32 = 17;
 const SCM_CREDENTIALS: u32 = 2;

@@ -3,8 +3,9 @@
 use super::descriptor::{is_of_proc, link_of};
 use super::path::{Text, number as id_in};
 use crate::gate::{guarded, real};
+use geryon_abi::table::nr;
 
-const LSEEK: u64 = 8;
+const LSEEK: u64 = nr::lseek;
 const SET: u64 = 0;
 /// Of struct linux_dirent64.
 const OFFSET_AT: usize = 8;

@@ -10,8 +10,9 @@ use super::{acknowledge, get, is_there, peek, publish, put, take, verified, view
 use crate::event::plain;
 use crate::state::{Here, have_own_programs, private};
 use geryon_abi::layout::why;
-use geryon_abi::looks::only_looks;
 use geryon_abi::record::{BEGIN_WORDS, detail_of, kind, kind_of, low_of, short_of, word};
+use geryon_abi::row::Property;
+use geryon_abi::table;
 
 /// Words of a record of an instruction's value.
 const VALUE_WORDS: u64 = 2;
@@ -29,7 +30,9 @@ const NOTHING: u64 = 0;
 /// How long such a record is; 0: it is of something else.
 fn words_of(first: u64) -> u64 {
     match kind_of(first) {
-        kind::CALL if only_looks(short_of(first)) => low_of(first).into(),
+        kind::CALL if table::is(short_of(first).into(), Property::Unordered) => {
+            low_of(first).into()
+        }
         kind::VALUE if short_of(first) == NO_CALL && detail_of(first) <= LAST_VALUE => VALUE_WORDS,
         _ => 0,
     }

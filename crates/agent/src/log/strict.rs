@@ -20,10 +20,10 @@ use core::sync::atomic::Ordering;
 use geryon_abi::hooks as id;
 use geryon_abi::layout::{Word64, promotion, strict, wait};
 use geryon_abi::record::{detail_of, kind, kind_of};
+use geryon_abi::table::nr;
 use geryon_ring::memory::Log;
 use geryon_ring::world::Thread;
 
-const NR_SCHED_YIELD: u64 = 24;
 /// Turns of spinning, and then of giving the core away, of one whose turn comes soon: who went to sleep would come late, and
 /// where the others compute meanwhile that is another order of what they load and store.
 const SPINS: u32 = 200;
@@ -51,7 +51,7 @@ impl Prompt {
         if self.0 <= SPINS {
             spin_loop();
         } else if self.0 <= SPINS + YIELDS {
-            real(NR_SCHED_YIELD, [0; 6]);
+            real(nr::sched_yield, [0; 6]);
         } else {
             pause(LOOK_NS);
         }
@@ -151,11 +151,10 @@ fn others_wait(me: Here) -> bool {
 }
 
 fn monotonic_ns() -> u64 {
-    const NR_CLOCK_GETTIME: u64 = 228;
     const CLOCK_MONOTONIC: u64 = 1;
     let mut now = [0u64; 2];
     real(
-        NR_CLOCK_GETTIME,
+        nr::clock_gettime,
         [CLOCK_MONOTONIC, now.as_mut_ptr() as u64, 0, 0, 0, 0],
     );
     now[0] * 1_000_000_000 + now[1]

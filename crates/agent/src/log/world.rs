@@ -9,11 +9,11 @@ use crate::wait::{
 };
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 use geryon_abi::layout::{Header, MAX_REPLICAS, rpc as number};
+use geryon_abi::table::nr;
 use geryon_ring::Ring;
 use geryon_ring::memory::Log;
 use geryon_ring::world::{Thread, Waits};
 
-const NR_MEMBARRIER: u64 = 324;
 const MEMBARRIER_GLOBAL_EXPEDITED: u64 = 2;
 const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: u64 = 4;
 
@@ -24,7 +24,7 @@ const LOOK_NS: u64 = 5_000_000;
 /// the barrier that a follower issues before it sleeps.
 pub fn register_barrier() {
     real(
-        NR_MEMBARRIER,
+        nr::membarrier,
         [MEMBARRIER_REGISTER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0],
     );
 }
@@ -183,7 +183,7 @@ impl Thread for Here {
 
     #[inline(always)]
     fn heavy_barrier(self) {
-        real(NR_MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
+        real(nr::membarrier, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
     }
 
     #[inline(always)]

@@ -7,8 +7,8 @@ use crate::gate::real;
 use core::sync::atomic::{AtomicU64, Ordering};
 use geryon_abi::row::{Kind, Row};
 use geryon_abi::table::kind_of;
+use geryon_abi::table::nr;
 
-const NR_EPOLL_CTL: u64 = 233;
 const MODIFY: u64 = 3;
 /// So many are known.
 const MOST: usize = 8192;
@@ -99,6 +99,6 @@ pub fn register_again() {
             0,
             0,
         ];
-        real(NR_EPOLL_CTL, args);
+        real(nr::epoll_ctl, args);
     }
 }

@@ -1,12 +1,11 @@
 //! Where the kernel would choose an address among what moves, although what is mapped there is to stay (variants
 //! whose data lie alike): it is given one.
 
-use super::{
-    MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MREMAP_FIXED, MREMAP_MAYMOVE, NR_MMAP, NR_MREMAP,
-};
+use super::{MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MREMAP_FIXED, MREMAP_MAYMOVE};
 use crate::state::layout;
 use core::sync::atomic::{AtomicU64, Ordering};
 use geryon_abi::layout::place::{STILL, STILL_END};
+use geryon_abi::table::nr;
 
 const PAGE: u64 = 4096;
 const MAP_32BIT: u64 = 0x40;
@@ -28,8 +27,8 @@ pub fn given(nr: u64, args: &[u64; 6]) -> [u64; 6] {
     let grows = moves && args[2] > args[1] && (STILL..STILL_END).contains(&args[0]);
     match nr {
         // (A hint: where it is no good the kernel chooses.)
-        NR_MMAP if maps && args[1] < room => given[0] = next,
-        NR_MREMAP if grows && args[2] < room => {
+        nr::mmap if maps && args[1] < room => given[0] = next,
+        nr::mremap if grows && args[2] < room => {
             given[3] |= MREMAP_FIXED;
             given[4] = next;
         }
@@ -41,8 +40,8 @@ pub fn given(nr: u64, args: &[u64; 6]) -> [u64; 6] {
 /// All, in the same section: that call has mapped something there.
 pub fn changed(nr: u64, args: &[u64; 6], result: u64) {
     let len = match nr {
-        NR_MMAP => args[1],
-        NR_MREMAP => args[2],
+        nr::mmap => args[1],
+        nr::mremap => args[2],
         _ => return,
     };
     if (STILL..STILL_END).contains(&result) {

@@ -1,12 +1,10 @@
 //! Calls that fail when they have unmapped something already, as the kernel's do: a file that cannot be mapped takes the
 //! place of what was there, and then there is nothing.
 
-use super::{
-    CLEARED, CUT, MAP_FIXED, MAP_FIXED_NOREPLACE, MREMAP_FIXED, NR_MMAP, NR_MREMAP, failed,
-};
+use super::{CLEARED, CUT, MAP_FIXED, MAP_FIXED_NOREPLACE, MREMAP_FIXED, failed};
 use crate::gate::real;
+use geryon_abi::table::nr;
 
-const NR_MUNMAP: u64 = 11;
 const MAP_PRIVATE_ANONYMOUS: u64 = 0x22;
 const MAP_NORESERVE: u64 = 0x4000;
 const PAGE: u64 = 4096;
@@ -15,8 +13,8 @@ const PAGE: u64 = 4096;
 fn places(nr: u64, a: &[u64; 6]) -> [Option<(u8, u64, u64)>; 2] {
     let replaces = a[3] & MAP_FIXED != 0 && a[3] & MAP_FIXED_NOREPLACE == 0;
     match nr {
-        NR_MMAP if replaces => [Some((CLEARED, a[0], a[1])), None],
-        NR_MREMAP => {
+        nr::mmap if replaces => [Some((CLEARED, a[0], a[1])), None],
+        nr::mremap => {
             let moves = a[3] & MREMAP_FIXED != 0;
             let cuts = a[2] < a[1];
             [
@@ -48,7 +46,7 @@ pub fn follow(nr: u64, args: &[u64; 6], detail: u8) {
         .flatten()
         .filter(|p| detail & p.0 != 0)
     {
-        real(NR_MUNMAP, [start, len, 0, 0, 0, 0]);
+        real(nr::munmap, [start, len, 0, 0, 0, 0]);
     }
 }
 
@@ -56,10 +54,10 @@ pub fn follow(nr: u64, args: &[u64; 6], detail: u8) {
 fn is_empty(start: u64, len: u64) -> bool {
     let how = MAP_PRIVATE_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE;
     let len = len.checked_next_multiple_of(PAGE).unwrap_or(0);
-    let mapped = real(NR_MMAP, [start, len, 0, how, u64::MAX, 0]);
+    let mapped = real(nr::mmap, [start, len, 0, how, u64::MAX, 0]);
     if failed(mapped) {
         return false;
     }
-    real(NR_MUNMAP, [start, len, 0, 0, 0, 0]);
+    real(nr::munmap, [start, len, 0, 0, 0, 0]);
     true
 }

@@ -1,6 +1,6 @@
 //! Which children are gone: wait4 and waitid.
 
-use super::{NR_KILL, NR_WAIT4, WALL};
+use super::WALL;
 use crate::call::{self, complete, finish_for_good};
 use crate::children::{Gone, disown};
 use crate::compare::same_kind;
@@ -16,8 +16,8 @@ use geryon_abi::frame::Frame;
 use geryon_abi::layout::{children, why};
 use geryon_abi::record::{kind, word};
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const NR_WAITID: u64 = 247;
 const WNOHANG: u64 = 1;
 
 /// wait4, waitid: the leader waits; a follower then reaps its own copy of that child.
@@ -32,7 +32,7 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
     {
         if gone != 0 {
             match disown(gone) {
-                Gone::Other(own) => drop(real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0])),
+                Gone::Other(own) => drop(real(nr::wait4, [own as u64, 0, WALL, 0, 0, 0])),
                 Gone::Same => {}
                 Gone::Orphan => {
                     crate::orphan::finds(b, gone);
@@ -67,8 +67,8 @@ pub fn wait(frame: &mut Frame, row: &'static Row) {
         is_orphan = whose == Gone::Orphan;
         match whose {
             _ if !by_monitor => 0,
-            Gone::Other(own) => real(NR_WAIT4, [own as u64, 0, WALL, 0, 0, 0]),
-            _ => real(NR_WAIT4, [gone as u64, 0, WALL | WNOHANG, 0, 0, 0]),
+            Gone::Other(own) => real(nr::wait4, [own as u64, 0, WALL, 0, 0, 0]),
+            _ => real(nr::wait4, [gone as u64, 0, WALL | WNOHANG, 0, 0, 0]),
         };
     }
     let detail = if gone != 0 { GONE } else { 0 };
@@ -107,7 +107,7 @@ pub fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
     if result < 0 {
         return 0;
     }
-    if nr == NR_WAITID {
+    if nr == nr::waitid {
         const WNOWAIT: u64 = 0x100_0000;
         if args[2] == 0 || args[3] & WNOWAIT != 0 {
             return 0;
@@ -135,7 +135,7 @@ pub fn gone_child(nr: u64, args: &[u64; 6], result: i64) -> u32 {
         };
     }
     // WUNTRACED and WCONTINUED report children that live on: those answer kill(pid, 0).
-    if args[2] & !(WNOHANG | WALL) != 0 && real(NR_KILL, [result as u64, 0, 0, 0, 0, 0]) == 0 {
+    if args[2] & !(WNOHANG | WALL) != 0 && real(nr::kill, [result as u64, 0, 0, 0, 0, 0]) == 0 {
         return 0;
     }
     result as u32

@@ -1,6 +1,6 @@
 //! The first steps of a forked child.
 
-use super::{NR_KILL, SIGKILL};
+use super::SIGKILL;
 use crate::call;
 use crate::gate::{real, rpc};
 use crate::log::{register_barrier, resume_stream};
@@ -14,12 +14,7 @@ use geryon_abi::layout::{
     Poll, SEGMENT_BASE, SHUT_BYTES, children, failed, flight, owes, promotion, role, rpc as number,
     segment_bytes,
 };
-
-const NR_CLOSE: u64 = 3;
-const NR_MMAP: u64 = 9;
-const NR_MPROTECT: u64 = 10;
-const NR_GETPID: u64 = 39;
-const NR_CLOSE_RANGE: u64 = 436;
+use geryon_abi::table::nr;
 
 /// This process, and with it its replica, is lost: the monitor says why. It must not exit: that would be
 /// the program's.
@@ -29,8 +24,8 @@ fn die(step: u64, error: i64) {
 }
 
 fn end() {
-    let own = real(NR_GETPID, [0; 6]);
-    real(NR_KILL, [own as u64, SIGKILL, 0, 0, 0, 0]);
+    let own = real(nr::getpid, [0; 6]);
+    real(nr::kill, [own as u64, SIGKILL, 0, 0, 0, 0]);
 }
 
 /// Map the log that the monitor has sent over that of the parent.
@@ -51,16 +46,16 @@ fn map_segment(passage: Result<Passage, i64>) {
     let bytes = segment_bytes(header().ring_words as usize);
     let at = point!(
         SegmentFails,
-        real(NR_MMAP, [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd, 0])
+        real(nr::mmap, [SEGMENT_BASE, bytes, RW, SHARED_FIXED, fd, 0])
     );
     if at < 0 {
         return die(failed::MAP, at);
     }
-    let shut = real(NR_MPROTECT, [SEGMENT_BASE, SHUT_BYTES, READ, 0, 0, 0]);
+    let shut = real(nr::mprotect, [SEGMENT_BASE, SHUT_BYTES, READ, 0, 0, 0]);
     if shut < 0 {
         return die(failed::MAP, shut);
     }
-    real(NR_CLOSE, [fd, 0, 0, 0, 0, 0]);
+    real(nr::close, [fd, 0, 0, 0, 0, 0]);
 }
 
 /// First steps of a forked child: its own group's segment, its own identity.
@@ -89,7 +84,7 @@ pub(super) fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool
         p.common.set(0);
     }
     crate::children::forget();
-    p.own_pid.set(real(NR_GETPID, [0; 6]) as u32);
+    p.own_pid.set(real(nr::getpid, [0; 6]) as u32);
     // Not to be copied until it follows its own log: the two would share a socket, and a table of descriptors
     // that one of them closes.
     block().publishing.store(1, Ordering::SeqCst);
@@ -118,7 +113,7 @@ pub(super) fn child(frame: &mut Frame, sequence: u64, flags: u64, is_clone: bool
     }
     if answer != 1 {
         // This copy of the descriptor table would keep pipes open that the program closes.
-        real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+        real(nr::close_range, [0, u32::MAX as u64, 0, 0, 0, 0]);
     }
     if answer != 0 {
         // Its parent may have followed when it was forked.

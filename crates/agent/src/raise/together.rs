@@ -10,9 +10,8 @@ use crate::state::{Here, have_own_programs, layout};
 use crate::stop::broken;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{MAX_PENDING, MAX_TOGETHER, Siginfo, rpc as number};
+use geryon_abi::table::nr;
 
-const NR_RT_SIGACTION: u64 = 13;
-const NR_RT_SIGPENDING: u64 = 127;
 const LAST_SIGNAL: u32 = 64;
 const SA_NODEFER: u64 = 0x4000_0000;
 const SA_RESETHAND: u64 = 0x8000_0000;
@@ -142,7 +141,7 @@ fn come_together(b: Here) -> usize {
 /// Signals that wait in the kernel.
 fn held_back() -> u64 {
     let mut set = 0u64;
-    real(NR_RT_SIGPENDING, [&raw mut set as u64, 8, 0, 0, 0, 0]);
+    real(nr::rt_sigpending, [&raw mut set as u64, 8, 0, 0, 0, 0]);
     // SAFETY: a local variable, which the kernel has written.
     unsafe { (&raw const set).read_volatile() }
 }
@@ -155,7 +154,7 @@ fn shut_out_by(info: &Siginfo) -> u64 {
     }
     let mut action = [0u64; 4];
     let at = action.as_mut_ptr() as u64;
-    real(NR_RT_SIGACTION, [signal.into(), 0, at, 8, 0, 0]);
+    real(nr::rt_sigaction, [signal.into(), 0, at, 8, 0, 0]);
     // SAFETY: a local variable, which the kernel has written.
     let [_, flags, _, mask] = unsafe { (&raw const action).read_volatile() };
     let own = 1u64 << (signal - 1);

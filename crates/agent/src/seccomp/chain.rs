@@ -14,8 +14,8 @@ use geryon_abi::layout::filter::{
     FILTERS_BASE, FILTERS_BYTES, FIRST_ADDRESS, Filter, HEAD_BYTES, Instruction, MAX_WEIGHT,
     PENALTY, bytes_of, is_place,
 };
+use geryon_abi::table::nr;
 
-const NR_MMAP: u64 = 9;
 const ENOMEM: i64 = -12;
 const EFAULT: i64 = -14;
 const EEXIST: i64 = -17;
@@ -119,7 +119,7 @@ fn map() -> Result<(), i64> {
     /// MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE, MAP_FIXED_NOREPLACE.
     const FLAGS: u64 = 2 | 0x20 | 0x4000 | 0x10_0000;
     let args = [FILTERS_BASE, FILTERS_BYTES, RW, FLAGS, u64::MAX, 0];
-    let got = real(NR_MMAP, args);
+    let got = real(nr::mmap, args);
     if got < 0 && got != EEXIST {
         return Err(got);
     }

@@ -8,10 +8,8 @@ use crate::state::block;
 use crate::stop::refused;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::filter::{FIRST_ADDRESS, MAX_INSTRUCTIONS, NONE, STRICT};
+use geryon_abi::table::nr;
 
-const NR_CAPGET: u64 = 125;
-const NR_PRCTL: u64 = 157;
-const NR_SECCOMP: u64 = 317;
 const EACCES: i64 = -13;
 const EFAULT: i64 = -14;
 const EINVAL: i64 = -22;
@@ -61,7 +59,7 @@ pub fn seccomp(frame: &mut Frame) {
         SET_MODE_FILTER => set_filter(flags, args[2]),
         // A filter that says so has nobody to ask.
         GET_ACTION_AVAIL if flags == 0 && word32(args[2]) == Some(USER_NOTIF) => EOPNOTSUPP,
-        GET_ACTION_AVAIL | GET_NOTIF_SIZES => real(NR_SECCOMP, args),
+        GET_ACTION_AVAIL | GET_NOTIF_SIZES => real(nr::seccomp, args),
         _ => EINVAL,
     };
     frame.rax = result as u64;
@@ -85,7 +83,7 @@ fn set_strict() -> i64 {
 fn set_filter(flags: u32, program: u64) -> i64 {
     const KNOWN: u32 = flag::TSYNC | flag::LOG | flag::SPEC_ALLOW | flag::TSYNC_ESRCH;
     if flags & flag::NEW_LISTENER != 0 && program != 0 {
-        refused(NR_SECCOMP, 0);
+        refused(nr::seccomp, 0);
     }
     if flags & !KNOWN != 0 {
         return EINVAL;
@@ -102,7 +100,7 @@ fn set_filter(flags: u32, program: u64) -> i64 {
     let before = block().filter;
     let synchronises = flags & flag::TSYNC != 0;
     if synchronises && !synchronise::is_possible() {
-        refused(NR_SECCOMP, 0);
+        refused(nr::seccomp, 0);
         return EINVAL;
     }
     let filter = match chain::add(before, from, count) {
@@ -133,13 +131,13 @@ fn is_privileged() -> bool {
     const PR_GET_NO_NEW_PRIVS: u64 = 39;
     const VERSION_3: u64 = 0x2008_0522;
     const SYS_ADMIN: u32 = 1 << 21;
-    if real(NR_PRCTL, [PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0]) == 1 {
+    if real(nr::prctl, [PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0]) == 1 {
         return true;
     }
     let head = VERSION_3;
     let mut sets = [0u32; 6];
     let at = sets.as_mut_ptr() as u64;
-    let got = real(NR_CAPGET, [&raw const head as u64, at, 0, 0, 0, 0]);
+    let got = real(nr::capget, [&raw const head as u64, at, 0, 0, 0, 0]);
     // SAFETY: a local variable, which the kernel has written.
     let effective = unsafe { (&raw const sets[0]).read_volatile() };
     got == 0 && effective & SYS_ADMIN != 0

@@ -1,11 +1,12 @@
 //! Calls that the vDSO answers: without Geryon, which hides it, libc does not make them, and a filter that does not know
 //! them does no harm.
 
-const GETTIMEOFDAY: u64 = 96;
-const TIME: u64 = 201;
-const CLOCK_GETTIME: u64 = 228;
-const CLOCK_GETRES: u64 = 229;
-const GETCPU: u64 = 309;
+use geryon_abi::table::nr;
+const GETTIMEOFDAY: u64 = nr::gettimeofday;
+const TIME: u64 = nr::time;
+const CLOCK_GETTIME: u64 = nr::clock_gettime;
+const CLOCK_GETRES: u64 = nr::clock_getres;
+const GETCPU: u64 = nr::getcpu;
 
 /// Would the vDSO answer this call, whose first argument is that?
 pub fn answers(nr: u64, first: u64) -> bool {

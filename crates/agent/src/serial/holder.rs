@@ -4,6 +4,7 @@ use super::{last_pos, last_slot, owner};
 use crate::state::block_at;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::wait;
+use geryon_abi::table::nr;
 
 /// Who waits takes a turn that has been lent for longer (nanoseconds; at most twice as long).
 const LENT_NS: u64 = 1_000_000;
@@ -86,12 +87,11 @@ impl Holder {
 
 /// Processor time of a thread of this process, in nanoseconds.
 fn thread_time(tid: u32) -> u64 {
-    const NR_CLOCK_GETTIME: u64 = 228;
     const PER_THREAD_SCHED: u64 = 6;
     let clock = (!(tid as u64) << 3) | PER_THREAD_SCHED;
     let mut t = [0u64; 2];
     crate::gate::real(
-        NR_CLOCK_GETTIME,
+        nr::clock_gettime,
         [
             clock as u32 as i32 as u64,
             t.as_mut_ptr() as u64,

@@ -9,6 +9,7 @@ use crate::timer;
 use core::sync::atomic::Ordering;
 use geryon_abi::layout::{repeat, why};
 use geryon_abi::record::{kind, word};
+use geryon_abi::table::nr;
 
 /// A thread that does not spin keeps its turn for so long (nanoseconds) while another one waits for it.
 pub const KEPT_NS: u64 = 10_000_000;
@@ -19,7 +20,7 @@ const ASKS_EVERY: u32 = 16;
 
 /// The record of a yield.
 pub const YIELDED: u64 = word(kind::CALL, 0, NR_SCHED_YIELD, 1);
-const NR_SCHED_YIELD: u16 = 24;
+const NR_SCHED_YIELD: u16 = nr::sched_yield as u16;
 
 /// Give the others a chance, at a place that every replica comes to (a spinning thread).
 pub fn yield_turn(b: Here) {

@@ -8,13 +8,8 @@ use crate::passage::Passage;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use geryon_abi::layout::{enclosed, rpc as number};
+use geryon_abi::table::nr;
 
-const NR_SIGPROCMASK: u64 = 14;
-const NR_CLONE: u64 = 56;
-const NR_GETPID: u64 = 39;
-const NR_EXIT: u64 = 60;
-const NR_WAIT4: u64 = 61;
-const NR_GETPPID: u64 = 110;
 const EINTR: i64 = -4;
 /// It has gone before it could say what came of it: EIO.
 const LOST: i64 = -5;
@@ -69,13 +64,16 @@ pub fn map(a: [u64; 6], object: u32) -> i64 {
     const NOHANG: u64 = 1;
     let (every, mut before) = (u64::MAX, 0u64);
     let mask = |new: *const u64, old: *mut u64| {
-        real(NR_SIGPROCMASK, [SETMASK, new as u64, old as u64, 8, 0, 0])
+        real(
+            nr::rt_sigprocmask,
+            [SETMASK, new as u64, old as u64, 8, 0, 0],
+        )
     };
     // Its copies of the program's handlers are not to run.
     mask(&raw const every, &raw mut before);
     ORDER
         .parent
-        .store(real(NR_GETPID, [0; 6]), Ordering::SeqCst);
+        .store(real(nr::getpid, [0; 6]), Ordering::SeqCst);
     ORDER.object.store(object, Ordering::SeqCst);
     ORDER.step.store(step::BEGUN, Ordering::SeqCst);
     ORDER.answer.store(LOST, Ordering::SeqCst);
@@ -86,10 +84,10 @@ pub fn map(a: [u64; 6], object: u32) -> i64 {
         top.write(run as *const () as u64);
         top as u64
     };
-    let pid = real(NR_CLONE, [VM | UNTRACED, top, 0, 0, 0, 0]);
+    let pid = real(nr::clone, [VM | UNTRACED, top, 0, 0, 0, 0]);
     let mut result = pid;
     if pid > 0 {
-        let wait = |how| real(NR_WAIT4, [pid as u64, 0, ALL | how, 0, 0, 0]);
+        let wait = |how| real(nr::wait4, [pid as u64, 0, ALL | how, 0, 0, 0]);
         let mut gone = false;
         while !gone && ORDER.step.load(Ordering::SeqCst) == step::BEGUN {
             crate::wait::pause(MOMENT);
@@ -116,7 +114,7 @@ extern "C" fn run() -> ! {
     ORDER.answer.store(answer, Ordering::SeqCst);
     ORDER.step.store(step::DONE, Ordering::SeqCst);
     loop {
-        real(NR_EXIT, [0; 6]);
+        real(nr::exit, [0; 6]);
     }
 }
 
@@ -129,7 +127,7 @@ fn fetch_and_map() -> i64 {
     ORDER.step.store(step::NAMED, Ordering::SeqCst);
     while ORDER.step.load(Ordering::SeqCst) != step::SENT {
         // It is not to outlive who waits for it, whenever that was killed.
-        if real(NR_GETPPID, [0; 6]) != ORDER.parent.load(Ordering::SeqCst) {
+        if real(nr::getppid, [0; 6]) != ORDER.parent.load(Ordering::SeqCst) {
             return LOST;
         }
         crate::wait::pause(MOMENT);

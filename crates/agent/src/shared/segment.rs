@@ -7,13 +7,8 @@ use crate::gate::{real, rpc};
 use crate::state::private;
 use core::sync::atomic::{AtomicU64, Ordering};
 use geryon_abi::layout::rpc as number;
+use geryon_abi::table::nr;
 
-/// shmat.
-pub const NR_SHMAT: u64 = 30;
-/// shmdt.
-pub const NR_SHMDT: u64 = 67;
-const NR_FSTAT: u64 = 5;
-const NR_MUNMAP: u64 = 11;
 const SHM_RDONLY: u64 = 0o10000;
 const SHM_RND: u64 = 0o20000;
 const SHM_REMAP: u64 = 0o40000;
@@ -40,7 +35,7 @@ pub fn forget(start: u64, len: u64) {
 pub fn bytes_of(fd: u64) -> u64 {
     const SIZE_WORD: usize = 6;
     let mut status = [0u64; 18];
-    real(NR_FSTAT, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]);
+    real(nr::fstat, [fd, status.as_mut_ptr() as u64, 0, 0, 0, 0]);
     BYTES.store(status[SIZE_WORD], Ordering::SeqCst);
     status[SIZE_WORD]
 }
@@ -55,11 +50,11 @@ pub fn ask(args: &[u64; 6]) -> i64 {
     if args[2] & SHM_REMAP != 0 || (!args[1].is_multiple_of(SHMLBA) && args[2] & SHM_RND == 0) {
         return EINVAL;
     }
-    let tried = real(NR_SHMAT, [args[0], 0, args[2] & !SHM_RND, 0, 0, 0]);
+    let tried = real(nr::shmat, [args[0], 0, args[2] & !SHM_RND, 0, 0, 0]);
     if (-4095..0).contains(&tried) {
         return tried;
     }
-    real(NR_SHMDT, [tried as u64, 0, 0, 0, 0, 0]);
+    real(nr::shmdt, [tried as u64, 0, 0, 0, 0, 0]);
     loop {
         let answer = rpc(number::ATTACH, args[0], args[2], 0);
         if answer != EAGAIN {
@@ -72,7 +67,7 @@ pub fn ask(args: &[u64; 6]) -> i64 {
 /// Leader: attach it, or detach what begins there.
 pub fn lead(nr: u64, args: &[u64; 6], object: u32) -> i64 {
     const FIXED_NOREPLACE: u64 = 0x10_0000;
-    if nr == NR_SHMDT {
+    if nr == nr::shmdt {
         return detach(args[0]);
     }
     let at = args[1] & !(SHMLBA - 1);
@@ -109,7 +104,7 @@ fn attach(at: u64, how: u64, flags: u64, object: u32) -> i64 {
 /// Detach what begins there.
 pub fn detach(at: u64) -> i64 {
     match bytes_at(at) {
-        Some(len) => real(NR_MUNMAP, [at, len, 0, 0, 0, 0]),
+        Some(len) => real(nr::munmap, [at, len, 0, 0, 0, 0]),
         None => EINVAL,
     }
 }

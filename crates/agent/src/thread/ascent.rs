@@ -12,17 +12,8 @@ use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::ascent::{ABOUT_TO_CANCEL, NR_TIMES};
 use geryon_abi::layout::{ascent, repeat, rpc as number, vforked, wait};
+use geryon_abi::table::nr;
 
-const NR_MMAP: u64 = 9;
-const NR_MPROTECT: u64 = 10;
-const NR_SHMAT: u64 = 30;
-const NR_NANOSLEEP: u64 = 35;
-const NR_CLONE: u64 = 56;
-const NR_FORK: u64 = 57;
-const NR_VFORK: u64 = 58;
-const NR_TGKILL: u64 = 234;
-const NR_SECCOMP: u64 = 317;
-const NR_PKEY_MPROTECT: u64 = 329;
 /// Between two looks whether it is time.
 const NAP_NS: u64 = 100_000;
 
@@ -100,7 +91,7 @@ pub fn begin(mut b: Here) {
 
 fn nap() {
     let time = [0, NAP_NS];
-    real(NR_NANOSLEEP, [&raw const time as u64, 0, 0, 0, 0, 0]);
+    real(nr::nanosleep, [&raw const time as u64, 0, 0, 0, 0, 0]);
 }
 
 /// What about this call do clocks not repeat, or see?
@@ -112,7 +103,7 @@ fn needs_serial(nr: u64, args: &[u64; 6]) -> Option<u64> {
     const TSYNC: u64 = 1;
     const SIGSETXID: u32 = 33;
     let what = match nr {
-        NR_MMAP => {
+        nr::mmap => {
             let is_shared = crate::shared::is_shared(args[3]);
             let has_file = args[3] & ANONYMOUS == 0;
             if args[2] & EXEC != 0 && (is_shared || !has_file) {
@@ -123,15 +114,15 @@ fn needs_serial(nr: u64, args: &[u64; 6]) -> Option<u64> {
                 return None;
             }
         }
-        NR_MPROTECT | NR_PKEY_MPROTECT if args[2] & EXEC != 0 => ascent::CODE,
-        NR_SHMAT => ascent::SHARES,
-        NR_FORK | NR_VFORK => ascent::PROCESS,
-        NR_CLONE if matches!(judge(args[0]), Ok(Birth::Fork | Birth::Vfork)) => ascent::PROCESS,
-        NR_SECCOMP if args[0] as u32 as u64 == SET_MODE_FILTER && args[1] & TSYNC != 0 => {
+        nr::mprotect | nr::pkey_mprotect if args[2] & EXEC != 0 => ascent::CODE,
+        nr::shmat => ascent::SHARES,
+        nr::fork | nr::vfork => ascent::PROCESS,
+        nr::clone if matches!(judge(args[0]), Ok(Birth::Fork | Birth::Vfork)) => ascent::PROCESS,
+        nr::seccomp if args[0] as u32 as u64 == SET_MODE_FILTER && args[1] & TSYNC != 0 => {
             ascent::FILTERS
         }
         NR_TIMES if args[0] == 0 && args[1] == ABOUT_TO_CANCEL => ascent::CANCELS,
-        NR_TGKILL if args[2] as u32 == SIGSETXID => ascent::IDS,
+        nr::tgkill if args[2] as u32 == SIGSETXID => ascent::IDS,
         _ => return None,
     };
     Some(what)
@@ -149,7 +140,7 @@ mod tests {
     const EXEC: u64 = 4;
 
     fn mmap(protection: u64, flags: u64) -> Option<u64> {
-        needs_serial(NR_MMAP, &[0, 4096, protection, flags, 3, 0])
+        needs_serial(nr::mmap, &[0, 4096, protection, flags, 3, 0])
     }
 
     #[test]
@@ -157,7 +148,7 @@ mod tests {
         assert_eq!(mmap(READ | EXEC, PRIVATE), None, "a library's code");
         assert_eq!(mmap(READ | WRITE, PRIVATE | ANONYMOUS), None);
         assert_eq!(mmap(READ, SHARED), None, "a file that is only read");
-        assert_eq!(needs_serial(NR_MPROTECT, &[0, 4096, READ, 0, 0, 0]), None);
+        assert_eq!(needs_serial(nr::mprotect, &[0, 4096, READ, 0, 0, 0]), None);
     }
 
     #[test]
@@ -172,18 +163,18 @@ mod tests {
             "mapped twice"
         );
         let protect = [0, 4096, READ | EXEC, 0, 0, 0];
-        assert_eq!(needs_serial(NR_MPROTECT, &protect), Some(ascent::CODE));
+        assert_eq!(needs_serial(nr::mprotect, &protect), Some(ascent::CODE));
     }
 
     #[test]
     fn a_thread_is_no_process() {
         const THREAD: u64 = 0x3d0f00;
         const SPAWN: u64 = 0x4100 | 17;
-        let clone = |flags| needs_serial(NR_CLONE, &[flags, 0, 0, 0, 0, 0]);
+        let clone = |flags| needs_serial(nr::clone, &[flags, 0, 0, 0, 0, 0]);
         assert_eq!(clone(THREAD), None);
         assert_eq!(clone(SPAWN), Some(ascent::PROCESS));
         assert_eq!(clone(17), Some(ascent::PROCESS));
-        assert_eq!(needs_serial(NR_FORK, &[0; 6]), Some(ascent::PROCESS));
+        assert_eq!(needs_serial(nr::fork, &[0; 6]), Some(ascent::PROCESS));
     }
 
     #[test]
@@ -191,6 +182,6 @@ mod tests {
         assert_eq!(mmap(READ | WRITE, SHARED), Some(ascent::SHARES));
         let of_children = mmap(READ | WRITE, SHARED | ANONYMOUS);
         assert_eq!(of_children, Some(ascent::SHARES), "no copy has its own");
-        assert_eq!(needs_serial(NR_SHMAT, &[0; 6]), Some(ascent::SHARES));
+        assert_eq!(needs_serial(nr::shmat, &[0; 6]), Some(ascent::SHARES));
     }
 }

@@ -20,8 +20,8 @@ use geryon_abi::layout::{
 };
 use geryon_abi::record::{kind, low_of, seal, unseal, word};
 use geryon_abi::row::Row;
+use geryon_abi::table::nr;
 
-const NR_MPROTECT: u64 = 10;
 const EAGAIN: i64 = -11;
 
 /// Are locks and atomics recorded? Not where one thread runs at a time, nor where nobody follows.
@@ -174,7 +174,7 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     if new.stack_top == 0 {
         // Its first thread. (Where the kernel has no more mappings to give it goes without.)
         const PROT_NONE: u64 = 0;
-        real(NR_MPROTECT, [top, GUARD_BYTES, PROT_NONE, 0, 0, 0]);
+        real(nr::mprotect, [top, GUARD_BYTES, PROT_NONE, 0, 0, 0]);
     }
     let copy = top - FRAME_BYTES as u64;
     new.this = address;

@@ -13,8 +13,7 @@ use core::sync::atomic::Ordering;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::{repeat, rpc as number, vforked};
 use geryon_abi::record::{kind, low_of, word};
-
-const NR_GETTID: u64 = 186;
+use geryon_abi::table::nr;
 
 /// First Rust code of a new thread, on its agent stack.
 #[unsafe(no_mangle)]
@@ -23,9 +22,8 @@ extern "C" fn geryon_thread_started(_block: u64) {
     if b.vforked != vforked::NOT {
         if !leads() {
             // A copy of the descriptor table would keep pipes open that the program closes.
-            const NR_CLOSE_RANGE: u64 = 436;
             block_anew().vforked = vforked::NAKED;
-            real(NR_CLOSE_RANGE, [0, u32::MAX as u64, 0, 0, 0, 0]);
+            real(nr::close_range, [0, u32::MAX as u64, 0, 0, 0, 0]);
         }
         rpc(number::VFORKED, b.slot as u64, 0, 0);
         resume_stream(leads());
@@ -74,7 +72,7 @@ extern "C" fn geryon_first_turn() {
 
 /// The first record of a thread or process carries the id that the program sees.
 pub fn greet(mut b: Here) {
-    let own = real(NR_GETTID, [0; 6]) as u32;
+    let own = real(nr::gettid, [0; 6]) as u32;
     b.own_tid.store(own, Ordering::Relaxed);
     let ours = word(kind::HELLO, 0, 0, 0);
     while !leads()

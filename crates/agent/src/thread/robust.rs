@@ -6,8 +6,8 @@ use crate::gate::{guarded, real};
 use crate::state::Here;
 use crate::wait::wake_at;
 use core::sync::atomic::{AtomicU32, Ordering};
+use geryon_abi::table::nr;
 
-const NR_GET_ROBUST_LIST: u64 = 274;
 const TID: u32 = 0x3fff_ffff;
 const OWNER_DIED: u32 = 0x4000_0000;
 const WAITERS: u32 = 0x8000_0000;
@@ -21,7 +21,7 @@ pub fn release(b: Here) {
     }
     let (mut head, mut len) = (0u64, 0u64);
     real(
-        NR_GET_ROBUST_LIST,
+        nr::get_robust_list,
         [0, &raw mut head as u64, &raw mut len as u64, 0, 0, 0],
     );
     if head == 0 {

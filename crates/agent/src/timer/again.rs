@@ -6,13 +6,7 @@ use crate::ids;
 use crate::state::private;
 use crate::stop::refused;
 use geryon_abi::layout::{INTERVAL_TIMERS, MAX_TIMERS, Timer};
-
-const NR_SETITIMER: u64 = 38;
-const NR_PRCTL: u64 = 157;
-const NR_TIMER_CREATE: u64 = 222;
-const NR_TIMER_SETTIME: u64 = 223;
-const NR_TIMER_GETTIME: u64 = 224;
-const NR_TIMER_DELETE: u64 = 226;
+use geryon_abi::table::nr;
 
 /// Leader: it has rung again before its handler was over, for the `times`-th time in a row: a handler
 /// takes longer here than it does natively, and the program would do nothing else any more. It rings
@@ -73,15 +67,15 @@ fn set_interval(which: usize, interval: u64, left: u64) {
         us / MILLION,
         us % MILLION,
     ];
-    real(NR_SETITIMER, [which as u64, v.as_ptr() as u64, 0, 0, 0, 0]);
+    real(nr::setitimer, [which as u64, v.as_ptr() as u64, 0, 0, 0, 0]);
 }
 
 /// Create a timer of timer_create again if it is not there, and set it.
 fn restore(t: &Timer, clock: i32, left: u64) {
     let mut v = [0u64; 4];
     let id = u64::from(t.id);
-    if real(NR_TIMER_GETTIME, [id, v.as_mut_ptr() as u64, 0, 0, 0, 0]) < 0 && !create(t, clock) {
-        refused(NR_TIMER_CREATE, 0);
+    if real(nr::timer_gettime, [id, v.as_mut_ptr() as u64, 0, 0, 0, 0]) < 0 && !create(t, clock) {
+        refused(nr::timer_create, 0);
         return;
     }
     v = [
@@ -90,7 +84,7 @@ fn restore(t: &Timer, clock: i32, left: u64) {
         left / SECOND,
         left % SECOND,
     ];
-    real(NR_TIMER_SETTIME, [id, 0, v.as_ptr() as u64, 0, 0, 0]);
+    real(nr::timer_settime, [id, 0, v.as_ptr() as u64, 0, 0, 0]);
 }
 
 /// Under its id: where the kernel does not take it from us, it counts, and this process has had none.
@@ -101,7 +95,7 @@ fn create(t: &Timer, clock: i32) -> bool {
     event[..3].copy_from_slice(&t.event);
     event[2] = ids::thread_of(&event);
     let mut id = t.id;
-    let chosen = real(NR_PRCTL, [RESTORE_IDS, 1, 0, 0, 0, 0]) == 0;
+    let chosen = real(nr::prctl, [RESTORE_IDS, 1, 0, 0, 0, 0]) == 0;
     let mut make = || {
         let args = [
             clock as u32 as u64,
@@ -111,20 +105,20 @@ fn create(t: &Timer, clock: i32) -> bool {
             0,
             0,
         ];
-        let made = real(NR_TIMER_CREATE, args) == 0;
+        let made = real(nr::timer_create, args) == 0;
         // SAFETY: the kernel may have written it.
         made.then(|| unsafe { (&raw const id).read_volatile() })
     };
     if chosen {
         let made = make();
-        real(NR_PRCTL, [RESTORE_IDS, 0, 0, 0, 0, 0]);
+        real(nr::prctl, [RESTORE_IDS, 0, 0, 0, 0, 0]);
         return made == Some(t.id);
     }
     for _ in 0..MANY {
         match make() {
             Some(made) if made == t.id => return true,
             Some(made) if made < t.id => {
-                real(NR_TIMER_DELETE, [u64::from(made), 0, 0, 0, 0, 0]);
+                real(nr::timer_delete, [u64::from(made), 0, 0, 0, 0, 0]);
             }
             _ => return false,
         }

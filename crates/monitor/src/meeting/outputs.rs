@@ -145,6 +145,7 @@ fn add(out: &mut Vec<Range<u64>>, at: u64, bytes: u64) {
 mod tests {
     use super::*;
     use geryon_abi::frame::Frame;
+    use geryon_abi::table::nr;
 
     /// What this process's calls with these arguments would put where.
     fn outputs_of(nr: u64, args: [u64; 6]) -> Vec<(u64, u64)> {
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_as_long_as_was_asked_for() {
-        const READ: u64 = 0;
+        const READ: u64 = nr::read;
         assert_eq!(
             outputs_of(READ, [3, 0x1003, 10, 0, 0, 0]),
             [(0x1000, 0x1010)]
@@ -175,9 +176,9 @@ mod tests {
 
     #[test]
     fn what_goes_in_does_not_change() {
-        const WRITE: u64 = 1;
+        const WRITE: u64 = nr::write;
         assert_eq!(outputs_of(WRITE, [3, 0x1000, 10, 0, 0, 0]), []);
-        const NANOSLEEP: u64 = 35;
+        const NANOSLEEP: u64 = nr::nanosleep;
         // (Only the rest of the time.)
         let rest = outputs_of(NANOSLEEP, [0x1000, 0x2000, 0, 0, 0, 0]);
         assert_eq!(rest, [(0x2000, 0x2010)]);
@@ -185,8 +186,8 @@ mod tests {
 
     #[test]
     fn arrays_and_messages_are_followed() {
-        const READV: u64 = 19;
-        const RECVMSG: u64 = 47;
+        const READV: u64 = nr::readv;
+        const RECVMSG: u64 = nr::recvmsg;
         let iovec: [u64; 4] = [0x1000, 8, 0x3000, 24];
         let at = iovec.as_ptr() as u64;
         assert_eq!(
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_length_that_is_pointed_to_is_read() {
-        const ACCEPT: u64 = 43;
+        const ACCEPT: u64 = nr::accept;
         let len = [16u32, 0];
         let at = len.as_ptr() as u64;
         let given = outputs_of(ACCEPT, [3, 0x1000, at, 0, 0, 0]);

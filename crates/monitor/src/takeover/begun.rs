@@ -3,7 +3,8 @@
 
 use geryon_abi::layout::flight;
 use geryon_abi::outcome::{self, NotesDiffer};
-use geryon_abi::row::{Arg, Class, Kind, Row};
+use geryon_abi::row::{Arg, Class, Kind, Property, Row};
+use geryon_abi::table;
 use geryon_patch::{INSTRUCTION_MAX, instruction_len};
 use geryon_tracee::RemoteMemory;
 use std::ops::Range;
@@ -123,7 +124,7 @@ impl Gate {
 /// Does it matter whether this call was made? A wait, or a look, is simply made again.
 fn matters(nr: u32) -> bool {
     const FUTEX: u32 = libc::SYS_futex as u32;
-    let row = geryon_abi::table::row(u64::from(nr));
+    let row = table::row(u64::from(nr));
     nr != FUTEX && row.is_none_or(|r| r.class != Class::Input || outcome::changes(r, &[0; 6], 1))
 }
 
@@ -171,9 +172,9 @@ pub(super) fn is_ended_by_signal(nr: u32, result: i64) -> bool {
         row.class != Class::Local && !row.args.iter().any(is_special)
     };
     (outcome::is_interrupted(result) || result == -i64::from(libc::EINTR))
-        && outcome::is_interruptible(nr.into())
-        && !outcome::writes(nr.into())
-        && geryon_abi::table::row(nr.into()).is_some_and(is_given)
+        && table::is(nr.into(), Property::Interruptible)
+        && !table::is(nr.into(), Property::Sends)
+        && table::row(nr.into()).is_some_and(is_given)
 }
 
 /// Was the call interrupted, and is restart_syscall's number there for the kernel to take it up again by? (poll,

@@ -1,10 +1,11 @@
 //! A pipe in which a writer sleeps until there is room.
 
 use crate::gate::{real, real_blocking};
+use geryon_abi::table::nr;
 
-const POLL: u64 = 7;
-const IOCTL: u64 = 16;
-const FCNTL: u64 = 72;
+const POLL: u64 = nr::poll;
+const IOCTL: u64 = nr::ioctl;
+const FCNTL: u64 = nr::fcntl;
 
 /// What a pipe with room for anything takes without sleeping, and all or nothing of it (pipe(7)).
 pub(super) const PIPE_BUF: u64 = 4096;
