@@ -104,9 +104,11 @@ impl Plan {
         let mut writes: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut entry_origs = Vec::new();
         let mut stones = Vec::new();
+        // (They are in ascending order. Of some 700,000 each was looked at for each stone: `import duckdb` took 12 s.)
         let host = |stone: u64| {
-            let is_one = |w: &&Window| (w.start..w.end()).contains(&stone);
-            self.windows.iter().find(is_one).map(|w| w.start)
+            let behind = self.windows.partition_point(|w| w.start <= stone);
+            let before = self.windows[..behind].last();
+            before.filter(|w| stone < w.end()).map(|w| w.start)
         };
         for window in self.windows.iter().filter(|w| inside(w.start)) {
             if let Some(stone) = window.stone {

@@ -95,10 +95,10 @@ global_asm!(
     "cmp esi, gs:[{last}]",
     "jne 8f",
     "42:",
-    // Nor is a mark due (`marks::note_poll`).
+    // Nor is a mark due, or time to give way (`marks::note_poll`).
     "mov edx, gs:[{count}]",
     "not edx",
-    "test edx, {often} - 1",
+    "test edx, {gives_way} - 1",
     "jz 8f",
     "movabs rdx, {loads}",
     "mov rdx, [rdx]",
@@ -195,7 +195,7 @@ global_asm!(
     kept = const KEPT,
     count_bits = const MOST.count_ones(),
     most = const MOST,
-    often = const marks::OFTEN,
+    gives_way = const marks::GIVES_WAY,
     soon = const marks::SOON,
     loads = const SEGMENT_BASE as usize + offset_of!(Header, open) + offset_of!(OpenHeader, loads),
     noted = const offset_of!(Block, noted),

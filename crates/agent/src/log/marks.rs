@@ -12,6 +12,9 @@ use geryon_ring::world::Thread;
 pub(crate) const SOON: u64 = 16;
 /// when it has polled so often.
 pub(crate) const OFTEN: u64 = 1 << 10;
+/// A thread that has polled so often gives way to others: natively it would poll for as long, but each follower polls as often, too,
+/// and keeps from its core who is waited for.
+pub(crate) const GIVES_WAY: u64 = 1 << 6;
 
 /// Leader: the number of a load that has just been made.
 pub fn number() -> u64 {
@@ -34,14 +37,14 @@ pub fn note(b: Here) {
     }
 }
 
-/// Leader: a load is about to find the same again. True each time that it has done so often.
+/// Leader: a load is about to find the same again. Is it time to give way?
 pub fn note_poll(b: Here) -> bool {
     let now = header().open.loads.0.load(Ordering::Relaxed);
-    let often = (b.poll.count + 1).is_multiple_of(OFTEN);
-    if now >= b.noted + SOON || now > b.noted && often {
+    let count = b.poll.count + 1;
+    if now >= b.noted + SOON || now > b.noted && count.is_multiple_of(OFTEN) {
         mark(b, now, b.poll.told());
     }
-    often
+    count.is_multiple_of(GIVES_WAY)
 }
 
 /// The place of a record, behind whatever was found again before it.
