@@ -148,6 +148,9 @@ pub const fn segment_bytes(words: usize) -> u64 {
 pub const MAX_HOOKS: usize = 64;
 /// Index in `Private::orig` of `__errno_location`, which is called but not hooked.
 pub const ERRNO_LOCATION: usize = MAX_HOOKS - 1;
+/// The same of no address, but of how far behind the beginning of a thread's control block its C library has the word that says
+/// whether it may be cancelled at any moment.
+pub const CANCEL_WORD: usize = MAX_HOOKS - 2;
 /// Hashed clocks for operations whose object has no room for its own.
 pub const CLOCKS: usize = 4096;
 /// Children of one process whose ids are translated.

@@ -20,10 +20,48 @@ mod sem;
 mod spin;
 mod thread;
 
-use crate::state::block;
+use crate::state::{block, private};
+use core::arch::asm;
+use core::sync::atomic::{AtomicU32, Ordering};
+use geryon_abi::layout::CANCEL_WORD;
 
 /// A time long past, for attempts that must not wait.
 static PAST: [u64; 2] = [0, 0];
+
+/// The bit of a thread that may be cancelled at any moment.
+const ASYNCHRONOUS: u32 = 2;
+
+/// The word of this thread's control block in which its C library keeps whether it may be cancelled.
+fn cancel_word() -> Option<&'static AtomicU32> {
+    let at = private().orig[CANCEL_WORD].get();
+    if at == 0 {
+        return None;
+    }
+    let own: u64;
+    // SAFETY: a thread in a function of glibc's has its control block there, which begins with its own address.
+    unsafe {
+        asm!("mov {}, fs:[0x10]", out(reg) own, options(nostack, readonly, preserves_flags));
+        Some(&*((own + at) as *const AtomicU32))
+    }
+}
+
+/// Leader, where a signal's handler is about to run on top of a hooked function's original: in that the thread may be cancelled at any
+/// moment. A follower waits outside of it and may not; what the handler calls asks for that, and does something else then (stdio does
+/// in fflush). What was taken out of the word.
+pub fn hide_cancel_type() -> u32 {
+    cancel_word().map_or(0, |w| {
+        w.fetch_and(!ASYNCHRONOUS, Ordering::SeqCst) & ASYNCHRONOUS
+    })
+}
+
+/// The handler has returned to it.
+fn show_cancel_type(hidden: u32) {
+    if hidden != 0
+        && let Some(word) = cancel_word()
+    {
+        word.fetch_or(hidden, Ordering::SeqCst);
+    }
+}
 
 /// A signal handler that interrupted a hooked function returns: be suspended again.
 pub fn resume_interrupted(rsp: u64) {
@@ -35,6 +73,8 @@ pub fn resume_interrupted(rsp: u64) {
         if to == b.interrupted_rsp {
             b.interrupted_rsp = 0;
             b.suspend = b.interrupted_suspend;
+            let hidden = core::mem::take(&mut b.interrupted_cancel);
+            show_cancel_type(hidden);
             b.set_ordered(false);
         }
     }

@@ -14,7 +14,7 @@ use crate::plans::{Planned, Plans};
 use crate::private_field;
 use crate::setup::map_area;
 use anyhow::Result;
-use geryon_abi::layout::{ERRNO_LOCATION, Layout};
+use geryon_abi::layout::{CANCEL_WORD, ERRNO_LOCATION, Layout};
 use geryon_tracee::{RemoteMemory, Stopped};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -163,6 +163,11 @@ fn rewrite_first(
         let word = private_field!(orig) + 8 * ERRNO_LOCATION as u64;
         words.push((word, e.wrapping_add(bias)));
         target.memory.set_word(word, e.wrapping_add(bias))?;
+    }
+    if let Some((_, at)) = planned.cancel_word.filter(|(f, _)| range.contains(f)) {
+        let word = private_field!(orig) + 8 * CANCEL_WORD as u64;
+        words.push((word, at));
+        target.memory.set_word(word, at)?;
     }
     if plans.tells_of(&planned) {
         unseen(&map.path, planned.plan.stats.unseen_bytes);

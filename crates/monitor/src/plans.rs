@@ -1,7 +1,7 @@
 //! Patch plans of files: computed once for each file, kept in memory and in the user's cache.
 
 use geryon_abi::hooks::{HOOKS, REPLACED, SERIAL_HOOKS};
-use geryon_patch::{Options, PLAN_VERSION, Plan, has_glibc};
+use geryon_patch::{Options, PLAN_VERSION, Plan, cancel_word, has_glibc};
 use geryon_sites::{BuildId, build_id};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Changes when [`Planned`] does.
-const CACHE_VERSION: u32 = 3;
+const CACHE_VERSION: u32 = 4;
 
 /// What identifies the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +32,9 @@ pub struct Planned {
     pub plan: Plan,
     /// Link-time address of `__errno_location`, if the file defines it.
     pub errno_location: Option<u64>,
+    /// Link-time address of `pthread_setcanceltype`, and where its code says that a thread's control block has its
+    /// word about cancelling.
+    pub cancel_word: Option<(u64, u64)>,
     /// Functions that are replaced as a whole: (hook, link-time address).
     pub replaced: Vec<(u16, u64)>,
     /// Segments with code: (file offset, link-time address, length in the file). (Others may lie in the same pages of
@@ -191,6 +194,8 @@ pub fn are_loads_ordered() -> bool {
 }
 
 fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
+    /// Bytes of a function's code that are looked at.
+    const MOST_CODE: u64 = 128;
     use object::elf::PF_X;
     use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
     let bytes = std::fs::read(path).ok()?;
@@ -218,6 +223,13 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
             .find(|s| s.is_definition() && s.name() == Ok(name))
             .map(|s| s.address())
     };
+    let code_of = |at: u64| {
+        let mut all = elf.segments();
+        all.find_map(|s| s.data_range(at, MOST_CODE).ok().flatten())
+    };
+    let cancel_word = address("pthread_setcanceltype")
+        .filter(|_| has_glibc)
+        .and_then(|at| Some((at, cancel_word(code_of(at)?)?)));
     let replaced = REPLACED
         .iter()
         .filter(|id| hooks.iter().any(|(_, n)| n == *id))
@@ -238,6 +250,7 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
     let reads_tunables = memchr::memmem::find(&bytes, TUNABLES).is_some();
     Some(Planned {
         errno_location: address("__errno_location"),
+        cancel_word,
         has_other_threads: !has_glibc && address("pthread_create").is_some(),
         plan,
         replaced,

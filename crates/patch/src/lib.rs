@@ -25,6 +25,7 @@ mod asleep;
 mod asm;
 mod classify;
 mod constant;
+mod control;
 mod coverage;
 mod datarefs;
 pub mod descriptor;
@@ -66,6 +67,7 @@ mod volatile;
 mod window;
 
 pub use asked::{Asked, asked_at};
+pub use control::cancel_word;
 pub use emit::{AgentEntries, Emitted};
 pub use error::Error;
 pub use learned::learnable;

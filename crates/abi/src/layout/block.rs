@@ -60,6 +60,8 @@ pub struct Block {
     pub pending_count: AtomicU32,
     /// Depth of hooked functions at `interrupted_rsp`, to be restored by its rt_sigreturn.
     pub interrupted_suspend: u32,
+    /// What was taken out of its C library's word about cancelling for the handler that runs there.
+    pub interrupted_cancel: u32,
     /// The user's stack pointer where a signal interrupted a hooked function; 0: none.
     pub interrupted_rsp: u64,
     /// Serial order, leader: 1 while this thread has the turn.

@@ -138,6 +138,7 @@ fn wait_in_kernel(frame: &mut Frame, row: &Row, args: [u64; 6]) {
             b.interrupted_rsp = frame.rsp;
             b.interrupted_suspend = b.suspend;
             b.suspend = 0;
+            b.interrupted_cancel = crate::hook::hide_cancel_type();
             b.set_ordered(true);
         }
         let ended = match raise::interrupted(b, r) {
