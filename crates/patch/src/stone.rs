@@ -3,6 +3,7 @@
 //! bytes: a stone on the way to the trampoline.
 
 use crate::classify::Moving;
+use crate::room::Calls;
 use crate::window::{Choice, Function, JUMP};
 
 /// Bytes of a short jump.
@@ -64,8 +65,7 @@ impl Function<'_> {
                 continue;
             }
             let k = taken.partition_point(|c| c.lines.start <= first);
-            let ends = |c: &Choice| self.lines[c.lines.end - 1].i.next_ip() + c.padding;
-            if k > 0 && ends(&taken[k - 1]) > self.lines[first].i.ip() {
+            if k > 0 && self.end(&taken[k - 1]) > self.lines[first].i.ip() {
                 continue;
             }
             let next = taken.get(k).map_or(usize::MAX, |c| c.lines.start);
@@ -89,8 +89,10 @@ impl Function<'_> {
         without: usize,
         next: usize,
     ) -> Option<Choice> {
-        let found = self.close(lines.start, lines.end, least).ok()?;
-        let ends = self.lines[found.lines.end - 1].i.next_ip() + found.padding;
+        let found = self
+            .close(lines.start, lines.end, least, Calls::Left)
+            .ok()?;
+        let ends = self.end(&found);
         let behind = self.lines.get(next).is_none_or(|l| ends <= l.i.ip());
         // (A window that calls is left with the call's return address: none of that for others' sake.)
         let calls = self.lines[found.lines.clone()]

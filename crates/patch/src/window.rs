@@ -8,15 +8,11 @@ use crate::loads::Words;
 use crate::loops::Loop;
 use crate::refs::Refs;
 use crate::{JUMP_LEN, Options, SiteKind, Stats, Unpatched, Window, asked, loads, spin, vain};
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use std::ops::Range;
 
-/// Most instructions taken from before a site.
-const BEFORE: usize = 8;
 /// Bytes of a jump.
 pub(crate) const JUMP: u64 = JUMP_LEN as u64;
-/// Longest window.
-const WINDOW_BYTES: u64 = 96;
 /// The number of `rt_sigreturn`.
 const RT_SIGRETURN: u64 = 15;
 
@@ -32,12 +28,12 @@ pub(crate) struct Line {
 /// One decoded function and its surroundings.
 pub struct Function<'a> {
     pub(crate) lines: Vec<Line>,
-    piece: &'a Piece,
+    pub(crate) piece: &'a Piece,
     /// Bytes of the piece and of the gap behind it.
-    bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     pub(crate) refs: &'a Refs,
     entries: &'a [(u64, u16)],
-    decodable: bool,
+    pub(crate) decodable: bool,
 }
 
 /// What is known of a function's surroundings.
@@ -70,6 +66,15 @@ pub(crate) struct Choice {
     pub stone: Option<u64>,
     /// Stepping stones of others in it.
     pub stones: u64,
+}
+
+/// Where a window starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Starts {
+    /// At its line, which is a function's entry.
+    AtIt,
+    /// There, or before it.
+    BeforeIt,
 }
 
 impl<'a> Function<'a> {
@@ -167,14 +172,14 @@ impl<'a> Function<'a> {
                 match refused.iter().find(|r| r.0 == ip) {
                     Some(&(_, reason)) => outcome.leave(ip, SiteKind::Entry(id), reason),
                     None => self
-                        .place(at, true, &mut taken)
+                        .place(at, Starts::AtIt, &mut taken)
                         .map_err(|reason| (ip, reason))?,
                 }
             }
             if let Some(kind) = line.site {
                 let placed = match self.objection(at) {
                     Some(reason) => Err(reason),
-                    None => self.place(at, false, &mut taken),
+                    None => self.place(at, Starts::BeforeIt, &mut taken),
                 };
                 if let Err(reason) = placed {
                     outcome.leave(ip, kind, reason);
@@ -182,15 +187,22 @@ impl<'a> Function<'a> {
             }
             if let Some(entry) = self.loops_to(at, refused) {
                 let reason = "a branch back to the entry cannot be moved";
-                self.place(at, false, &mut taken)
-                    .map_err(|_| (entry, reason))?;
+                if self.place(at, Starts::BeforeIt, &mut taken).is_err()
+                    && !self.call(at, &mut taken)
+                {
+                    return Err((entry, reason));
+                }
             }
         }
-        for at in 0..self.lines.len() {
-            let ip = self.lines[at].i.ip();
-            if outcome.unpatched.iter().any(|u| u.vaddr == ip) {
-                self.step(at, &mut taken);
-            }
+        let found_none = |at: &usize| {
+            let line = &self.lines[*at];
+            let is_left = |u: &Unpatched| u.vaddr == line.i.ip();
+            line.site.is_some() && outcome.unpatched.iter().any(is_left)
+        };
+        let left: Vec<usize> = (0..self.lines.len()).filter(found_none).collect();
+        left.iter().for_each(|&at| self.step(at, &mut taken));
+        for at in left {
+            self.call(at, &mut taken);
         }
         for choice in &taken {
             let window = self.window(choice, refused);
@@ -241,158 +253,6 @@ impl<'a> Function<'a> {
             }
             _ => None,
         }
-    }
-
-    /// Finds a window for the line, or widens the last one, or says why neither is possible.
-    fn place(&self, at: usize, entry: bool, taken: &mut Vec<Choice>) -> Result<(), &'static str> {
-        if self.piece.signal || !self.decodable {
-            return Err("function is left alone");
-        }
-        let floor = taken.last().map_or(0, |c| {
-            let end = self.lines[c.lines.end - 1].i.next_ip() + c.padding;
-            self.lines.partition_point(|l| l.i.ip() < end)
-        });
-        if at < floor {
-            return if entry {
-                Err("inside another window")
-            } else {
-                Ok(())
-            };
-        }
-        let mut reason = "no room before or after";
-        let least = if entry {
-            at
-        } else {
-            at.saturating_sub(BEFORE).max(floor)
-        };
-        for first in (least..=at).rev() {
-            if first != at && !self.can_precede(first) {
-                break;
-            }
-            match self.close(first, at + 1, JUMP) {
-                Ok(choice) => {
-                    taken.push(choice);
-                    return Ok(());
-                }
-                Err(why) => reason = why,
-            }
-        }
-        if !entry && let Some(last) = taken.last_mut() {
-            let between = last.lines.end - 1..at;
-            let free = self.lines[between].iter().all(|l| l.moving == Moving::Free);
-            if free && last.padding == 0 {
-                *last = self.close(last.lines.start, at + 1, JUMP)?;
-                return Ok(());
-            }
-        }
-        Err(reason)
-    }
-
-    /// Whether a line can stand before others in a window. What follows a `jmp` or `ret` must be known
-    /// to be entered by a branch that may move along.
-    fn can_precede(&self, at: usize) -> bool {
-        let line = &self.lines[at];
-        let next = line.i.next_ip();
-        match line.moving {
-            Moving::Free => true,
-            Moving::Last => !self.refs.local_into(next..next + 1).is_empty(),
-            Moving::Call | Moving::Never => false,
-        }
-    }
-
-    /// Extends `first..end` to whole instructions of at least so many bytes: room for a jump.
-    pub(crate) fn close(
-        &self,
-        first: usize,
-        mut end: usize,
-        least: u64,
-    ) -> Result<Choice, &'static str> {
-        let start = self.lines[first].i.ip();
-        let room = |end: usize| self.lines[end - 1].i.next_ip() - start;
-        let mut padding = 0;
-        while room(end) < least {
-            match self.lines[end - 1].moving {
-                Moving::Free => {}
-                Moving::Last => {
-                    let missing = least - room(end);
-                    padding = self
-                        .padding(end, missing)
-                        .ok_or("no padding behind a return")?;
-                    break;
-                }
-                Moving::Call | Moving::Never => return Err("cannot move what follows"),
-            }
-            match self.lines.get(end) {
-                Some(line) if line.moving != Moving::Never => end += 1,
-                Some(_) => return Err("cannot move what follows"),
-                None => return Err("function ends"),
-            }
-        }
-        let lines = &self.lines[first..end];
-        if lines[lines.len() - 1].moving == Moving::Never {
-            return Err("cannot be moved");
-        }
-        if lines
-            .iter()
-            .zip(first..)
-            .any(|(l, at)| l.site.is_some() && self.objection(at).is_some())
-        {
-            return Err("next to a site that must stay");
-        }
-        let end_ip = start + room(end) + padding;
-        if end_ip - start > WINDOW_BYTES {
-            return Err("window too long");
-        }
-        if self.refs.entered(start, end_ip).is_some() {
-            return Err("branch target inside");
-        }
-        self.inner_branches(start..end_ip, lines)?;
-        Ok(Choice {
-            lines: first..end,
-            padding,
-            stone: None,
-            stones: 0,
-        })
-    }
-
-    /// Branches from inside the window to inside it are moved with it, if they go to an instruction
-    /// or just behind the lock prefix of one.
-    fn inner_branches(&self, window: Range<u64>, lines: &[Line]) -> Result<(), &'static str> {
-        for &(target, _) in self.refs.local_into(window.start + 1..window.end) {
-            let good = lines.iter().any(|l| {
-                let unlocked = l.site == Some(SiteKind::Rmw) && self.byte(l.i.ip()) == 0xf0;
-                l.i.ip() == target || unlocked && l.i.ip() + 1 == target
-            });
-            if !good {
-                return Err("branch into an instruction");
-            }
-        }
-        Ok(())
-    }
-
-    fn byte(&self, ip: u64) -> u8 {
-        self.bytes[(ip - self.piece.start) as usize]
-    }
-
-    /// At least `missing` bytes behind line `end - 1` that are only there for alignment.
-    fn padding(&self, end: usize, missing: u64) -> Option<u64> {
-        let begin = self.lines[end - 1].i.next_ip();
-        let bytes = &self.bytes[(begin - self.piece.start) as usize..];
-        let decoder = Decoder::with_ip(64, bytes, begin, DecoderOptions::NONE);
-        let mut len = 0;
-        for i in decoder {
-            if !matches!(
-                i.mnemonic(),
-                Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::Fnop
-            ) {
-                return None;
-            }
-            len += i.len() as u64;
-            if len >= missing {
-                return Some(len);
-            }
-        }
-        None
     }
 
     /// Is it a compare whose expected value is a constant, whatever way leads there?
