@@ -1,11 +1,13 @@
 //! Double-checked locking: a function asks whether a word of an object has been made, takes a lock if it has not, asks again, and makes
 //! it. What it finds when it first asks no lock orders. (jemalloc's trees grow so.)
 
+use crate::classify::is_call;
 use crate::elf::{Image, Symbol};
 use crate::info::Info;
 use crate::look::{any_store, load};
 use crate::naps::Calls;
 use crate::once::asks_whether_made;
+use crate::paired;
 use crate::place::Place;
 use iced_x86::Instruction;
 
@@ -23,9 +25,10 @@ const MOST: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Doubly {
     locks: Calls,
-    /// The function's instructions so far, if it takes a lock.
+    /// The function's instructions so far.
     lines: Vec<Instruction>,
-    takes: bool,
+    /// It calls others.
+    calls: bool,
 }
 
 impl Doubly {
@@ -45,25 +48,32 @@ impl Doubly {
     /// A function begins.
     pub fn begin(&mut self) {
         self.lines.clear();
-        self.takes = false;
+        self.calls = false;
     }
 
     /// Its next instruction.
     pub fn see(&mut self, i: &Instruction) {
-        if !self.locks.is_empty() && self.lines.len() < MOST {
+        if self.lines.len() < MOST {
             self.lines.push(*i);
-            self.takes |= self.locks.is_called(i);
+            self.calls |= is_call(i);
         }
     }
 
     /// Is it, all of which has been seen, such a function?
     pub fn is_one(&self, info: &mut Info) -> bool {
-        self.takes && !asked(&self.lines, &self.locks, info).is_empty()
+        self.calls && !asked(&self.lines, &self.locks, info).is_empty()
     }
 }
 
 /// Which of a function's instructions ask first.
 pub fn asked(lines: &[Instruction], locks: &Calls, info: &mut Info) -> Vec<usize> {
+    let mut out = paired::asked(lines, info);
+    out.extend(by_name(lines, locks, info));
+    out
+}
+
+/// Those before a lock is taken by a function that is known by its name.
+fn by_name(lines: &[Instruction], locks: &Calls, info: &mut Info) -> Vec<usize> {
     let takes: Vec<usize> = (0..lines.len())
         .filter(|at| locks.is_called(&lines[*at]))
         .collect();

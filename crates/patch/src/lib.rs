@@ -47,6 +47,7 @@ mod naps;
 mod once;
 mod out_of_line;
 mod own;
+mod paired;
 mod place;
 mod plan;
 mod pointer;

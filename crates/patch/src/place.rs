@@ -45,6 +45,18 @@ impl Place {
         (self.base.is_gpr64() && self.index == Register::None).then_some(self.displacement)
     }
 
+    /// What an instruction names it that copies its base to another register.
+    pub fn copied(&self, i: &Instruction) -> Option<Place> {
+        let copies = i.mnemonic() == Mnemonic::Mov
+            && i.op1_kind() == OpKind::Register
+            && i.op1_register() == self.base
+            && i.op0_register().is_gpr64();
+        copies.then(|| Place {
+            base: i.op0_register(),
+            ..*self
+        })
+    }
+
     /// Is what it names the same behind these instructions?
     pub fn stays(&self, lines: &[Instruction], info: &mut Info) -> bool {
         let mut of = [self.base, self.index].into_iter().filter(|r| r.is_gpr());
