@@ -149,6 +149,12 @@ pub fn ordered(
         true => Vec::new(),
         false => polled::asked_as_well(lines, &polled.waited_for),
     };
+    if !words.in_c_library {
+        // (What it does with such a word need not be a compare: Tcl closes the descriptor that it holds.)
+        let as_well = polled::asked_as_well(lines, &polled.conditions);
+        let is_fixed = |at: &usize| fixed_word(&lines[*at]).is_some();
+        out.extend(as_well.into_iter().filter(is_fixed));
+    }
     let polled = polled.all.into_iter().chain(as_well);
     out.extend(polled.filter(|at| reaches_compare(lines, *at, info)));
     if meets_others && !words.in_c_library {

@@ -16,6 +16,8 @@ pub struct Polled {
     /// Those in loops that sleep, or wait by a function; and by which loops end that wait for a condition. (These look while they hold
     /// a lock, which orders them.)
     pub waited_for: Vec<usize>,
+    /// Those of the last kind alone.
+    pub conditions: Vec<usize>,
 }
 
 /// Loads in loops that wait (they say so, or nap), or store nothing and call nothing, whose address stays the same all over
@@ -49,7 +51,7 @@ pub fn polled(lines: &[Instruction], loops: &[Loop], naps_of: &Naps, info: &mut 
                 load(&l.body[*k]).is_some() && is_fixed(*k, &l.body, info) && l.ends_by(*k, info)
             };
             let found = (0..l.body.len()).filter(ends).map(|k| l.from + k);
-            out.waited_for.extend(found);
+            out.conditions.extend(found);
         }
         if !naps && !looks && !waits {
             continue;
@@ -70,6 +72,7 @@ pub fn polled(lines: &[Instruction], loops: &[Loop], naps_of: &Naps, info: &mut 
             out.waited_for.extend_from_slice(&out.all[begin..]);
         }
     }
+    out.waited_for.extend_from_slice(&out.conditions);
     out
 }
 
