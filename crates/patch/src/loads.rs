@@ -87,12 +87,6 @@ pub fn stores(
     (0..lines.len()).filter(is_one).collect()
 }
 
-/// Does it take the address of a word at a fixed place? Which?
-pub fn gives(i: &Instruction) -> Option<u64> {
-    (i.mnemonic() == Mnemonic::Lea && i.is_ip_rel_memory_operand())
-        .then(|| i.ip_rel_memory_address())
-}
-
 /// Which of a function's instructions, all of them in order, are such loads.
 pub fn ordered(
     lines: &[Instruction],

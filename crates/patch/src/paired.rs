@@ -6,7 +6,7 @@ use crate::classify::is_call;
 use crate::info::Info;
 use crate::look::{any_store, load};
 use crate::once::asks_whether_made;
-use crate::place::Place;
+use crate::place::{Place, gives};
 use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// So many instructions from one step to the next.
@@ -22,6 +22,10 @@ struct Ask {
 
 /// Which of a function's instructions ask first.
 pub fn asked(lines: &[Instruction], info: &mut Info) -> Vec<usize> {
+    // (Few functions take such an address, and all are asked.)
+    if !lines.iter().any(|i| gives(i).is_some()) {
+        return Vec::new();
+    }
     let asks = |at: &usize| load(&lines[*at]).is_some() && asks_whether_made(&lines[*at..]);
     let is_made = |at: usize| {
         let place = Place::of(&lines[at]);
@@ -117,13 +121,13 @@ fn given(lines: &[Instruction], info: &mut Info) -> Vec<(usize, u64)> {
             if !info.writes(i, to) {
                 continue;
             }
-            match i.mnemonic() {
-                Mnemonic::Lea if i.is_ip_rel_memory_operand() => {
-                    return Some((at, i.ip_rel_memory_address()));
-                }
-                Mnemonic::Mov if i.op1_kind() == OpKind::Register => to = i.op1_register(),
-                _ => return None,
+            if let Some(place) = gives(i) {
+                return Some((at, place));
             }
+            if i.mnemonic() != Mnemonic::Mov || i.op1_kind() != OpKind::Register {
+                return None;
+            }
+            to = i.op1_register();
         }
         None
     };

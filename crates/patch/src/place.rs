@@ -120,6 +120,12 @@ impl Place {
     }
 }
 
+/// Does it take the address of a word at a fixed place? Which?
+pub fn gives(i: &Instruction) -> Option<u64> {
+    (i.mnemonic() == Mnemonic::Lea && i.is_ip_rel_memory_operand())
+        .then(|| i.ip_rel_memory_address())
+}
+
 /// The link-time address of its operand, if that lies at a fixed place.
 pub fn fixed_word(i: &Instruction) -> Option<u64> {
     let own = matches!(i.memory_segment(), Register::FS | Register::GS);
