@@ -118,6 +118,8 @@ enum VariantsFlag {
     Code,
     /// Stack, heap and mappings, too.
     Data,
+    /// The same, and other values guard their return addresses and jump buffers (canary, pointer guard).
+    Full,
 }
 
 /// `--on-divergence`.
@@ -384,6 +386,7 @@ pub fn main(args: Args) -> ExitCode {
             VariantsFlag::None => Variants::None,
             VariantsFlag::Code => Variants::Code,
             VariantsFlag::Data => Variants::Data,
+            VariantsFlag::Full => Variants::Full,
         },
         on_divergence: match args.on_divergence {
             // Who differs from others that differ on purpose was attacked, as likely as not.

@@ -12,6 +12,7 @@ use std::process::Command;
 in_both_orders! {
     no_two_replicas_have_code_at_the_same_address,
     an_address_that_is_printed_stops_the_run,
+    what_guards_a_return_address_is_each_ones_own,
     a_replica_that_is_killed_stops_the_run,
 }
 
@@ -55,7 +56,7 @@ fn a_program_of_a_fixed_address_is_named() {
 /// (Libraries then lie higher than a stack does that the kernel has put somewhere by chance, and did not move.)
 #[test]
 fn what_lies_where_need_not_be_chosen_by_chance() {
-    for level in ["code", "data"] {
+    for level in ["code", "data", "full"] {
         let outcome = shell(&format!(
             "setarch -R $G run -n 2 --variants {level} cat /proc/version"
         ));
@@ -93,7 +94,7 @@ fn mapped(pid: i32, passes: impl Fn(&str) -> bool) -> Vec<Range<u64>> {
 }
 
 fn no_two_replicas_have_code_at_the_same_address() {
-    for level in ["code", "data"] {
+    for level in ["code", "data", "full"] {
         let mut run = begun(&["-n", "3", "--variants", level], WAITS);
         let replicas = replicas(&run);
         assert_eq!(replicas.len(), 3);
@@ -115,7 +116,7 @@ fn no_two_replicas_have_code_at_the_same_address() {
                     assert_eq!(same, None, "{level}: {range:x?}");
                 }
             }
-            if level == "data" {
+            if level != "code" {
                 let all = mapped(*one, |_| true);
                 let other = mapped(replicas[(i + 1) % 3], |_| true);
                 assert!(all.iter().all(|r| !other.contains(r)), "{all:x?}");
@@ -142,6 +143,28 @@ fn an_address_that_is_printed_stops_the_run() {
             ],
         );
         assert!(!stderr(&outcome).contains("flipped bit"));
+        assert_eq!(outcome.stdout, b"", "nothing may leave");
+    }
+}
+
+/// The canary is put out, or what it is made from: whoever asks for that, in a program that moves and in those that are
+/// linked with all they need.
+fn what_guards_a_return_address_is_each_ones_own() {
+    const SOURCE: &str = "#include <stdio.h>\n#include <sys/auxv.h>\n\
+        int main(int n, char **a) { unsigned long canary, *r = (unsigned long *)getauxval(AT_RANDOM);\n\
+        __asm__(\"mov %%fs:0x28, %0\" : \"=r\"(canary));\n\
+        printf(\"%lx\\n\", n > 1 ? canary : r[0] ^ r[1]); return 0; }";
+    for flag in ["-pie", "-static-pie", "-static", "-no-pie"] {
+        let dir = TempDir::new();
+        let program = built(&dir, SOURCE, flag);
+        let run = |level: &str, n: &str, words: &[&str]| {
+            let options = ["run", "-n", n, "--variants", level, &program];
+            geryon(&[&options[..], words].concat())
+        };
+        says(&run("data", "2", &["canary"]), 0, &[]);
+        says(&run("full", "3", &[]), 0, &[]);
+        let outcome = run("full", "2", &["canary"]);
+        says(&outcome, OWN, &["stopped before it had an effect"]);
         assert_eq!(outcome.stdout, b"", "nothing may leave");
     }
 }

@@ -38,6 +38,7 @@ extern "C" fn geryon_on_syscall(frame: &mut Frame) {
         frame.pad = frame.rflags();
         return;
     }
+    crate::secrets::before(frame);
     if !filtered::passes(frame) {
         frame.pad = frame.rflags();
         return;

@@ -43,6 +43,7 @@ pub mod raise;
 pub mod reap;
 pub mod sabotage;
 pub mod seccomp;
+mod secrets;
 pub mod sent;
 pub mod serial;
 pub mod settings;

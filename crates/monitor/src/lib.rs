@@ -31,6 +31,7 @@ mod recover;
 mod report;
 mod rules;
 mod run;
+mod secrets;
 mod segment;
 mod setup;
 mod shared;

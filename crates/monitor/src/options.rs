@@ -95,6 +95,8 @@ pub enum Variants {
     Code,
     /// So do stack, heap and mappings.
     Data,
+    /// The same; and the C library of each has other secrets: what guards return addresses, and addresses that it keeps.
+    Full,
 }
 
 /// What follows when replicas differ (`--on-divergence`).

@@ -42,6 +42,8 @@ pub struct Planned {
     pub loads: Vec<(u64, u64, u64)>,
     /// Its start-up code reads GLIBC_TUNABLES.
     pub reads_tunables: bool,
+    /// It has functions whose return addresses are guarded, or what they call when one was overwritten.
+    pub has_canaries: bool,
     /// It makes threads as a C library other than glibc does.
     pub has_other_threads: bool,
 }
@@ -248,7 +250,9 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
         .collect();
     const TUNABLES: &[u8] = b"GLIBC_TUNABLES\0";
     let reads_tunables = memchr::memmem::find(&bytes, TUNABLES).is_some();
+    let has_canaries = reads_canary(&bytes) || address("__stack_chk_fail").is_some();
     Some(Planned {
+        has_canaries,
         errno_location: address("__errno_location"),
         cancel_word,
         has_other_threads: !has_glibc && address("pthread_create").is_some(),
@@ -256,6 +260,18 @@ fn make(path: &Path, waits: bool, asked: &[u64]) -> Option<Planned> {
         replaced,
         loads,
         reads_tunables,
+    })
+}
+
+/// Is there an instruction in it that has an operand of 64 bits at FS:0x28, where each compiler reads it?
+fn reads_canary(bytes: &[u8]) -> bool {
+    /// ModRM's neighbour for an address alone, and the address.
+    const OPERAND: [u8; 5] = [0x25, 0x28, 0, 0, 0];
+    const FS: u8 = 0x64;
+    const REX_W: u8 = 0x48;
+    memchr::memmem::find_iter(bytes, &OPERAND).any(|at| {
+        let before = at.checked_sub(4).map_or(&[][..], |start| &bytes[start..at]);
+        matches!(before, [FS, rex, _, _] if rex & !4 == REX_W)
     })
 }
 

@@ -7,6 +7,7 @@ mod patience;
 pub mod place;
 pub mod program;
 pub mod receive;
+pub mod secrets;
 mod stack;
 mod timers;
 
@@ -15,6 +16,7 @@ use crate::segment::Segment;
 use crate::{block_field, private_field};
 use anyhow::{Result, bail};
 use geryon_abi::layout::kin::{KIN_BASE, KIN_BYTES};
+use geryon_abi::layout::secrets::Words;
 use geryon_abi::layout::{
     ABI_VERSION, AGENT_BASE, BLOCK_BYTES, BLOCKS_BASE, GATE_BASE, GATE_BYTES, GUARD_BYTES, Layout,
     MAX_THREADS, PRIVATE_BASE, PRIVATE_BYTES, SEGMENT_BASE, SHUT_BYTES, ascent, block_address,
@@ -60,6 +62,8 @@ pub struct Identity {
     pub related: bool,
     /// Where its memory is to lie.
     pub layout: Layout,
+    /// What its C library is to take in place of the leader's words.
+    pub secrets: Option<Words>,
 }
 
 /// A process at the end of its exec, ready to have calls injected.
@@ -270,6 +274,9 @@ impl Installer<'_> {
         copy.become_copy(id, mask)?;
         if id.layout.number != 0 {
             copy.take_layout(id.layout)?;
+        }
+        if let Some(own) = id.secrets {
+            copy.take_secrets(own)?;
         }
         if let Some((old, new)) = instead {
             copy.load(old, new)?;

@@ -1,7 +1,7 @@
 //! What holds for one process of one replica.
 
 use super::{
-    KeptTimer, LIMITS, Layout, MAX_HOOKS, MAX_TIMERS, Sent, Turns, Word32, Word64, strict,
+    KeptTimer, LIMITS, Layout, MAX_HOOKS, MAX_TIMERS, Secrets, Sent, Turns, Word32, Word64, strict,
 };
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -44,6 +44,8 @@ pub struct Private {
     pub tsc_mult: u64,
     /// Where its memory lies, see [`Layout`]; of a copy it is what it is of its source.
     pub layout: Layout,
+    /// What it has by chance.
+    pub secrets: Secrets,
     /// 1: one thread runs at a time. (The monitor may set it while the process runs.)
     pub serial: Word32,
     /// See [`super::ascent`].

@@ -7,7 +7,7 @@ use crate::layout;
 use crate::maps::AddressSpace;
 use crate::options::{Often, Sabotage, Variants};
 use crate::segment::Segment;
-use crate::setup::{Identity, Installer};
+use crate::setup::{self, Identity, Installer};
 use crate::state::{Group, GroupId, Monitor, Name, Process, Thread};
 use crate::{block_field, private_field};
 use anyhow::Result;
@@ -71,9 +71,9 @@ impl Monitor {
         };
         memory.write(private_field!(children), &children.to_le_bytes())?;
         let mut areas = Areas::default();
-        let glibc = begun
-            .iter()
-            .any(|m| self.kit.plans.of(&m.path).is_some_and(|p| p.reads_tunables));
+        let planned = begun.iter().filter_map(|m| self.kit.plans.of(&m.path));
+        let planned: Vec<_> = planned.collect();
+        let glibc = planned.iter().any(|p| p.reads_tunables);
         installer.prepare_stack(glibc)?;
         let variants = self.options.variants;
         let programs = self.kit.programs.as_ref().filter(|p| p.is_first(pid));
@@ -82,12 +82,17 @@ impl Monitor {
             None => installer.first_layout(variants),
         };
         let fixed = match variants {
-            Variants::Code | Variants::Data if n > 1 => installer.fixed(first)?,
+            Variants::Code | Variants::Data | Variants::Full if n > 1 => installer.fixed(first)?,
             _ => None,
         };
+        let mut secrets = Vec::new();
         if variants != Variants::None {
             installer.unmap_kernels()?;
+            secrets.push(installer.note_secrets(glibc)?);
         }
+        // (Where no C library takes them they are the program's own.)
+        let has_own = glibc || planned.iter().any(|p| p.has_canaries);
+        let has_own = has_own && variants == Variants::Full;
         if first != Layout::default() {
             layout::tell(&memory, first)?;
         }
@@ -123,10 +128,15 @@ impl Monitor {
                 replica: r as u32,
                 layout: match variants {
                     Variants::None => Layout::default(),
-                    Variants::Code | Variants::Data => first.with_number(r as u32),
+                    _ => first.with_number(r as u32),
+                },
+                secrets: match has_own {
+                    true => Some(setup::secrets::draw(&secrets)?),
+                    false => None,
                 },
                 ..identity
             };
+            secrets.extend(identity.secrets);
             let instead = programs.and_then(|p| p.instead(pid, r));
             let (copy, memory) = match installer.make_copy(identity, instead, mask) {
                 Ok(made) => made,
@@ -216,6 +226,7 @@ impl Monitor {
             reaches_all: self.kit.reaches_all,
             related: self.family.has_forked,
             layout: Layout::default(),
+            secrets: None,
         }
     }
 

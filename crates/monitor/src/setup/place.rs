@@ -44,7 +44,7 @@ impl Installer<'_> {
                     memory_layout(self.tracee.0).map_or([0; 2], |l| [l[HEAP], l[STACK]]);
                 Layout::new(0, Moves::Images { heap, stack })
             }
-            Variants::Data => Layout::new(0, Moves::All),
+            Variants::Data | Variants::Full => Layout::new(0, Moves::All),
         }
     }
 
