@@ -15,7 +15,8 @@ mod meet;
 mod sentry;
 
 use crate::block_field;
-use crate::meeting::{Aim, CALLS_SOON, Convergence, Key, LOOK, Meeting, Part};
+use crate::meeting::{Aim, CALLS_SOON, Convergence, Key, LOOK, Meeting, Part, Writing};
+use crate::secrets;
 use crate::state::{Group, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{block_address, wait};
@@ -209,7 +210,7 @@ impl Monitor {
                 pid,
                 tid,
                 pos,
-                layout: self.layout(pid),
+                writing: self.writing(pid),
             });
         }
         let mut held = Vec::new();
@@ -288,6 +289,17 @@ impl Monitor {
         };
         self.threads.get(&tid).filter(|t| t.pid == pid && !t.ends)?;
         Some((tid, pos, doing))
+    }
+
+    /// How a process writes what all replicas mean.
+    fn writing(&self, pid: Pid) -> Writing {
+        let memory = self.processes.get(&pid).and_then(|p| p.memory.as_ref());
+        let [shown, own] = memory.map(secrets::of).unwrap_or_default();
+        Writing {
+            layout: self.layout(pid),
+            shown,
+            own,
+        }
     }
 
     /// Does a thread that stands still run the program's own code, where it was in the log?

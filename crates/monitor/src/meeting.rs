@@ -6,11 +6,13 @@ mod compare;
 mod course;
 mod outputs;
 mod patience;
+mod writing;
 
 pub use compare::{Side, Word, differing, general, vectors};
 pub use course::{Act, Course, Sample};
 pub use outputs::outputs;
 pub use patience::{Aim, CALLS_SOON};
+pub use writing::Writing;
 
 use crate::code::SENTRY_BYTES;
 use geryon_abi::layout::Layout;
@@ -92,8 +94,15 @@ pub struct Part {
     pub tid: Pid,
     /// Where it is in the log.
     pub pos: u64,
-    /// Where its memory lies. What is compared are names.
-    pub layout: Layout,
+    /// How it writes what all mean. What is compared are names.
+    pub writing: Writing,
+}
+
+impl Part {
+    /// Where its memory lies.
+    pub fn layout(&self) -> Layout {
+        self.writing.layout
+    }
 }
 
 /// What the thread that runs does.
@@ -404,7 +413,7 @@ mod tests {
             pid: 10 * replica as Pid,
             tid: 10 * replica as Pid,
             pos: 0,
-            layout: Layout::default(),
+            writing: Writing::default(),
         };
         let mut m = Meeting::new(
             (0..3).map(part).collect(),

@@ -32,13 +32,13 @@ impl Monitor {
             let Some((tid, pos, Doing::Computes)) = self.looked_at(pid, slot) else {
                 continue;
             };
-            let layout = self.layout(pid);
+            let writing = self.writing(pid);
             let part = Part {
                 replica,
                 pid,
                 tid,
                 pos,
-                layout,
+                writing,
             };
             if !self.hold(tid)? {
                 continue;

@@ -22,7 +22,7 @@ impl Monitor {
     pub(super) fn learn_place(&mut self, m: &Meeting) -> Result<()> {
         let point = m.point();
         let rip = Stopped(point.tid).regs()?.rip;
-        let named = |part: Part, at: u64| part.layout.place(point.layout.name(at));
+        let named = |part: Part, at: u64| part.layout().place(point.layout().name(at));
         let mut code = [0; NEAR];
         let memory = self.memory(point.pid)?;
         // (A mapping may end there.)
@@ -50,13 +50,13 @@ impl Monitor {
         let Some(page) = sentry_pages(site).find(is_free) else {
             return Ok(());
         };
-        let Ok(plan) = Plan::learned(point.layout.name(site), code) else {
+        let Ok(plan) = Plan::learned(point.layout().name(site), code) else {
             return Ok(());
         };
         let mut made: Vec<(Part, u64, Emitted)> = Vec::new();
         for part in &m.parts {
             let (site, page) = (named(*part, site), named(*part, page));
-            let bias = site.wrapping_sub(point.layout.name(site));
+            let bias = site.wrapping_sub(point.layout().name(site));
             let Ok(emitted) = plan.emit(bias, page, &self.kit.image.entries, None) else {
                 return Ok(());
             };

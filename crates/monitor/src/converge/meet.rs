@@ -90,7 +90,7 @@ impl Monitor {
                     return Ok(self.has_met(m));
                 }
                 m.words = words.iter().map(|w| w.0).collect();
-                let mut values = general(&goal, m.point().layout).to_vec();
+                let mut values = general(&goal, m.point().writing).to_vec();
                 values.extend(words.iter().map(|w| w.1[0]));
                 let now = self.sample(m)?;
                 m.phase = Phase::Next(m.course.compared(values, now));
@@ -148,7 +148,7 @@ impl Monitor {
             return self.is_computing(&point, slot);
         }
         let runner = m.runner();
-        let at = runner.layout.place(point.layout.name(at));
+        let at = runner.layout().place(point.layout().name(at));
         Stopped(runner.tid).set_breakpoint(Some(at))?;
         self.post_out_of_line(m)?;
         Ok(true)
@@ -167,8 +167,8 @@ impl Monitor {
         loop {
             if m.stands {
                 let regs = self.regs_of_runner(m)?;
-                let named = general(&goal, m.point().layout);
-                if general(&regs, m.runner().layout) == named && self.compare(m, &goal)?.0 {
+                let named = general(&goal, m.point().writing);
+                if general(&regs, m.runner().writing) == named && self.compare(m, &goal)?.0 {
                     self.relieve(m)?;
                     return Ok(self.has_met(m));
                 }
@@ -257,7 +257,7 @@ impl Monitor {
             Ok::<Side, anyhow::Error>(Side {
                 pid: part.pid,
                 memory,
-                layout: part.layout,
+                writing: part.writing,
             })
         };
         let sides = [side(point)?, side(runner)?];
@@ -269,9 +269,9 @@ impl Monitor {
         let regs = self.regs_of_runner(m)?;
         let vector = |part: Part| {
             let area = Stopped(part.tid).xstate();
-            area.map(|area| vectors(area, part.layout))
+            area.map(|area| vectors(area, part.writing))
         };
-        let equal = general(&regs, runner.layout) == general(goal, point.layout)
+        let equal = general(&regs, runner.writing) == general(goal, point.writing)
             && words.is_empty()
             && vector(point)? == vector(runner)?;
         Ok((equal, words))
@@ -280,10 +280,10 @@ impl Monitor {
     /// What the thread that runs holds in the words of the course.
     fn sample(&mut self, m: &Meeting) -> Result<Sample> {
         let part = m.runner();
-        let mut words = general(&Stopped(part.tid).regs()?, part.layout).to_vec();
+        let mut words = general(&Stopped(part.tid).regs()?, part.writing).to_vec();
         let memory = self.memory(part.pid)?;
-        let word = |name: &u64| memory.word(part.layout.place(*name)).unwrap_or(0);
-        words.extend(m.words.iter().map(|name| part.layout.name(word(name))));
+        let word = |name: &u64| memory.word(part.layout().place(*name)).unwrap_or(0);
+        words.extend(m.words.iter().map(|name| part.writing.name(word(name))));
         let at = processor_time(part.tid).unwrap_or_else(|| m.purpose.began.elapsed());
         Ok(Sample { at, words })
     }

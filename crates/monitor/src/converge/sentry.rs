@@ -49,7 +49,7 @@ impl Monitor {
             return Ok(false);
         };
         let runs = m.runner();
-        let there = |address| runs.layout.place(point.layout.name(address));
+        let there = |address| runs.layout().place(point.layout().name(address));
         let site = there(regs.rip);
         let Some(page) = self.sentry_page(m, site)? else {
             return Ok(false);
@@ -78,7 +78,7 @@ impl Monitor {
     pub(super) fn post_out_of_line(&mut self, m: &mut Meeting) -> Result<()> {
         let (point, runs) = (m.point(), m.runner());
         let regs = Stopped(point.tid).regs()?;
-        let site = runs.layout.place(point.layout.name(regs.rip));
+        let site = runs.layout().place(point.layout().name(regs.rip));
         let Some((start, code)) = self.code_around(runs, site)? else {
             return Ok(());
         };
@@ -134,13 +134,14 @@ impl Monitor {
     /// What the thread that runs holds where it meets the point's, which has these registers.
     fn expected(&mut self, m: &Meeting, point_regs: &Regs) -> Result<Expected> {
         let (point, runs) = (m.point(), m.runner());
-        let there = |address| runs.layout.place(point.layout.name(address));
+        let there = |address| runs.layout().place(point.layout().name(address));
         let words = m.words.iter().take(WORDS);
-        let words: Vec<u64> = words.map(|name| point.layout.place(*name)).collect();
+        let words: Vec<u64> = words.map(|name| point.layout().place(*name)).collect();
         let memory = self.memory(point.pid)?;
-        let word = |at: &u64| Some((there(*at), there(memory.word(*at).ok()?)));
+        let held = |word| runs.writing.place(point.writing.name(word));
+        let word = |at: &u64| Some((there(*at), held(memory.word(*at).ok()?)));
         Ok(Expected {
-            registers: by_number(point_regs).map(there),
+            registers: by_number(point_regs).map(held),
             words: words.iter().filter_map(word).collect(),
         })
     }
@@ -265,9 +266,9 @@ impl Monitor {
         }
         let mut spaces = Vec::new();
         for part in &m.parts {
-            spaces.push((part.layout, AddressSpace::open(part.pid)?));
+            spaces.push((part.layout(), AddressSpace::open(part.pid)?));
         }
-        let runner = m.runner().layout;
+        let runner = m.runner().layout();
         let is_free = |at: &u64| {
             let name = runner.name(*at);
             let mut all = spaces.iter();
@@ -279,7 +280,7 @@ impl Monitor {
         let places = m
             .parts
             .iter()
-            .map(|p| (p.tid, p.layout.place(runner.name(page))));
+            .map(|p| (p.tid, p.layout().place(runner.name(page))));
         for (tid, at) in places.clone() {
             if !map_area(Stopped(tid), &self.kit.image, at, SENTRY_BYTES)? {
                 return Ok(None);

@@ -1,13 +1,14 @@
 //! Are two threads, of two replicas, in the same state? Their registers, and whatever their processes could
 //! have written: two rounds of a loop may differ in nothing but one word somewhere.
 
+use super::Writing;
 use super::alike::Alike;
 use crate::block::Piece;
 use crate::block_field;
 use crate::maps::{AddressSpace, Pages};
 use anyhow::Result;
 use geryon_abi::frame::Frame;
-use geryon_abi::layout::{AGENT_BASE, Layout, MAX_THREADS, RESERVED_END};
+use geryon_abi::layout::{AGENT_BASE, MAX_THREADS, RESERVED_END};
 use geryon_tracee::{Pid, Regs, RemoteMemory};
 use std::mem::offset_of;
 use std::ops::Range;
@@ -16,13 +17,11 @@ use std::ops::Range;
 const RED_ZONE: u64 = 128;
 /// Bytes that are compared at once.
 const CHUNK: u64 = 256 << 10;
-/// Where glibc keeps what guards its pointers, from the thread pointer on.
-const GUARD: u64 = 0x30;
 /// More words than that are not told apart: the states differ.
 const MOST_WORDS: usize = 512;
 
-/// General registers as the program has them, in one order; names of addresses.
-pub fn general(r: &Regs, layout: Layout) -> [u64; 18] {
+/// General registers as the program has them, in one order; names of what they mean.
+pub fn general(r: &Regs, writing: Writing) -> [u64; 18] {
     /// The resume flag and the trap flag are a debugger's.
     const DEBUGGERS: u64 = 1 << 16 | 1 << 8;
     [
@@ -45,15 +44,15 @@ pub fn general(r: &Regs, layout: Layout) -> [u64; 18] {
         r.r15,
         r.eflags & !DEBUGGERS,
     ]
-    .map(|value| layout.name(value))
+    .map(|value| writing.name(value))
 }
 
-/// Vector registers, from what XSAVE writes: without what says which parts were in use; names of addresses.
-pub fn vectors(mut area: Vec<u8>, layout: Layout) -> Vec<u8> {
+/// Vector registers, from what XSAVE writes: without what says which parts were in use; names of what they mean.
+pub fn vectors(mut area: Vec<u8>, writing: Writing) -> Vec<u8> {
     let end = area.len().min(576);
     area[end.min(464)..end].fill(0);
     for word in area.as_chunks_mut::<8>().0 {
-        *word = layout.name(u64::from_le_bytes(*word)).to_le_bytes();
+        *word = writing.name(u64::from_le_bytes(*word)).to_le_bytes();
     }
     area
 }
@@ -65,8 +64,8 @@ pub struct Side<'a> {
     pub pid: Pid,
     /// Its memory.
     pub memory: &'a RemoteMemory,
-    /// Where that lies.
-    pub layout: Layout,
+    /// How it writes what all mean.
+    pub writing: Writing,
 }
 
 /// A word in which they differ: its name, and what both hold there (names of addresses).
@@ -84,21 +83,23 @@ pub fn differing(
     let dead = dead_stacks(sides[0], computes)?;
     let is_left_out = |at: u64| dead.iter().chain(others).any(|bytes| bytes.contains(&at));
     let alike = Alike {
-        layouts: sides.map(|side| side.layout),
-        guard: sides[0].memory.word(computes.fs_base + GUARD).ok(),
+        sides: sides.map(|side| side.writing),
     };
     let mut out = Vec::new();
     let mut pages = Vec::new();
     for side in sides {
         let own = Pages::own_of(side.pid)?;
-        pages.extend(own.into_iter().map(|(at, len)| (side.layout.name(at), len)));
+        pages.extend(
+            own.into_iter()
+                .map(|(at, len)| (side.writing.layout.name(at), len)),
+        );
     }
     if stack_only {
         let own = AddressSpace::open(sides[0].pid)?.own_writable()?;
         let stack = own
             .iter()
             .find(|m| (m.0..m.0 + m.1).contains(&computes.rsp));
-        let stack = stack.map(|(at, len)| (sides[0].layout.name(*at), *len));
+        let stack = stack.map(|(at, len)| (sides[0].writing.layout.name(*at), *len));
         pages.retain(|p| stack.is_some_and(|s| (s.0..s.0 + s.1).contains(&p.0)));
     }
     let mut buffers = [Vec::new(), Vec::new()];
@@ -108,7 +109,7 @@ pub fn differing(
             let part = (start + len - at).min(CHUNK);
             for (side, buffer) in sides.iter().zip(&mut buffers) {
                 buffer.resize(part as usize, 0);
-                side.memory.read(side.layout.place(at), buffer)?;
+                side.memory.read(side.writing.layout.place(at), buffer)?;
             }
             if buffers[0] != buffers[1] {
                 let (ours, _) = buffers[0].as_chunks::<8>();
@@ -118,7 +119,8 @@ pub fn differing(
                     let same = || alike.at([&buffers[0], &buffers[1]], 8 * i);
                     if a != b && !is_left_out(name) && !same() {
                         let words = [(a, sides[0]), (b, sides[1])];
-                        let named = words.map(|(w, side)| side.layout.name(u64::from_le_bytes(*w)));
+                        let named =
+                            words.map(|(w, side)| side.writing.name(u64::from_le_bytes(*w)));
                         out.push((name, named));
                     }
                 }
@@ -174,7 +176,8 @@ fn dead_stacks(side: Side, computes: &Regs) -> Result<Vec<Range<u64>>> {
             .iter()
             .find(|(start, len)| (*start..*start + *len).contains(top))?;
         let end = top.saturating_sub(RED_ZONE).max(stack.0);
-        Some(side.layout.name(stack.0)..side.layout.name(end))
+        let layout = side.writing.layout;
+        Some(layout.name(stack.0)..layout.name(end))
     };
     Ok(tops.iter().filter_map(dead).collect())
 }
@@ -195,7 +198,7 @@ mod tests {
     fn a_debuggers_flags_do_not_count() {
         // SAFETY: plain numbers.
         let mut regs: Regs = unsafe { std::mem::zeroed() };
-        let none = Layout::default();
+        let none = Writing::default();
         let before = general(&regs, none);
         regs.eflags = 1 << 16;
         assert_eq!(general(&regs, none), before);

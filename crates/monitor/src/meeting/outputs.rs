@@ -38,7 +38,7 @@ pub fn outputs(sides: [Side; 2]) -> Vec<Range<u64>> {
                 // (Of one that cannot be read nothing is known: what it changes differs.)
                 let _ = of_call(side.memory, nr, frame, &mut own);
                 let named = |r: Range<u64>| {
-                    let start = side.layout.name(r.start);
+                    let start = side.writing.layout.name(r.start);
                     start..start + (r.end - r.start)
                 };
                 out.extend(own.into_iter().map(named));
