@@ -18,12 +18,13 @@ use support::{Load, Outcome, Program, TempDir, Verdicts, settings, tail};
 const LIMIT_S: u64 = 60;
 /// A guest with `delayed` is also run with threads that sleep at one record out of so many.
 const DELAYS: &[u64] = &[0, 50];
-/// Once more with replicas that differ on purpose: how, how many, and in which order.
-const VARIANTS: &[(&str, u32, &str)] = &[
-    ("code", 2, "serial"),
-    ("code", 3, "clocks"),
-    ("data", 3, "serial"),
-    ("data", 2, "clocks"),
+/// Once more with replicas that differ on purpose: how, how many, and in which order. (Of two levels a guest has one in each
+/// order, and which, its name says.)
+const VARIANTS: &[(&[&str], u32, &str)] = &[
+    (&["code"], 2, "serial"),
+    (&["code"], 3, "clocks"),
+    (&["data", "full"], 3, "serial"),
+    (&["full", "data"], 2, "clocks"),
 ];
 /// In place of such a level: a guest with `async`, compared after the fact.
 const ASYNC: &str = "async";
@@ -159,9 +160,17 @@ fn try_guest(
     let (numbers, orders) = (settings::replicas(&[2, 3]), settings::orders());
     let asked = |(_, n, order): &&(_, u32, &str)| numbers.contains(n) && orders.contains(order);
     let variants = VARIANTS.iter().filter(asked);
-    let ways = ways.chain(variants.map(|(level, n, order)| (*n, *order, 0, *level)));
+    let turn = of_guest(guest, "level") as usize;
+    let variants = variants.map(|(levels, n, order)| (*n, *order, 0, levels[turn % levels.len()]));
+    let mut ways: Vec<_> = ways.chain(variants).collect();
+    if let Some(level) = settings::variants() {
+        let all = settings::replicas_and_orders(&[2, 3]).into_iter();
+        ways = all.map(|(n, order)| (n, order, 0, level)).collect();
+    }
     for (n, order, every, level) in ways {
-        let without = |(what, _): &(String, String)| what == order || what == level;
+        let without = |(what, _): &(String, String)| {
+            what == order || what == level || (level == "full" && what == "data")
+        };
         // (Refused together.)
         let maps_files = !matches!(level, "none" | DESCENDING | LOSING)
             && guest.env.contains_key("GERYON_SHARED_FILES");

@@ -22,7 +22,7 @@
 //! | `// delayed` | also with threads that are delayed at records (`record-delayed`) |
 //! | `// delayed: 400` | the same, with these arguments in place of its own |
 //! | `// async` | also with `--verify async` |
-//! | `// not in serial: why` | an order that it is not run in (`clocks` likewise), or variants (`code`, `data`); the reason is printed |
+//! | `// not in serial: why` | an order that it is not run in (`clocks` likewise), or variants (`code`, `data` and with it `full`, `full`); the reason is printed |
 //! | `// replicas: 1` | a documented limit: not run with more replicas |
 //! | `// native: skip` | passes under Geryon only |
 //! | `// Proves: ...` | what it is good for; required |
@@ -175,7 +175,8 @@ impl Guest {
                 "loses" => guest.loses = true,
                 "delayed" => (guest.delayed, guest.delayed_args) = (true, words(value)),
                 "async" => guest.unconfirmed = true,
-                "not in serial" | "not in clocks" | "not in code" | "not in data" => {
+                "not in serial" | "not in clocks" | "not in code" | "not in data"
+                | "not in full" => {
                     let order = key.trim().trim_start_matches("not in ");
                     guest.not_in.push((order.to_owned(), value.to_owned()));
                 }

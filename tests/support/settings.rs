@@ -21,6 +21,7 @@
 //! | `STEPS=n` | how many calls each of them makes |
 //! | `KILLS=n` | up to so many replicas are killed while each of them runs (none) |
 //! | `DESCEND=n` | all guests, and these runs only: with clocks, going over to serial order at one of the first n moments |
+//! | `VARIANTS=level` | guests: with replicas that differ so, and these runs only; in both orders, two and three replicas. Attacks: at this level |
 //! | `LOSE=n` | all guests, and these runs only: the leader is lost at one of the first n passings of a place where it is killed |
 //! | `GERYON_BIN=path` | another binary than the one cargo just built |
 
@@ -48,6 +49,15 @@ pub fn geryon() -> String {
 #[allow(dead_code)] // guests do
 pub fn descend() -> Option<u64> {
     number("DESCEND").map(u64::from)
+}
+
+/// How replicas are to differ on purpose.
+#[allow(dead_code)] // guests and attacks do
+pub fn variants() -> Option<&'static str> {
+    const ALL: [&str; 3] = ["code", "data", "full"];
+    let asked = std::env::var("VARIANTS").ok()?;
+    let level = ALL.into_iter().find(|level| *level == asked);
+    Some(level.unwrap_or_else(|| panic!("VARIANTS={asked} is none of {ALL:?}")))
 }
 
 /// At which of so many passings of a place the leaders of guests are lost.
