@@ -22,10 +22,9 @@ use crate::journal::Event;
 use crate::state::{GroupId, Monitor, Replica};
 use crate::watch::View;
 use anyhow::Result;
+pub(crate) use arbitration::Testimony;
 use arbitration::{Accused, Arbitration};
-pub(crate) use arbitration::{Testimony, VOTERS};
 use base::{Base, Own};
-pub(crate) use doubt::Charge;
 use doubt::Doubt;
 use geryon_abi::layout::{MAX_REPLICAS, wait};
 use geryon_tracee::{Pid, kill};
@@ -35,7 +34,7 @@ use strict::Replay;
 pub(crate) use strict::is_about_order;
 
 /// Replicas of a run with checkpoints.
-pub const REPLICAS: usize = 2;
+pub const REPLICAS: usize = geryon_vote::PAIR;
 /// Seats: for the two, for a pair that sleeps, for two copies of the follower that do, for a pair that is being made or
 /// that is on its way out, and for a copy that replays the log again.
 pub const SEATS: usize = 5 * REPLICAS;

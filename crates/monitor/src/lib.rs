@@ -3,7 +3,6 @@
 
 mod ask;
 mod block;
-mod budget;
 mod checkpoint;
 mod code;
 mod converge;

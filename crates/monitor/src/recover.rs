@@ -23,23 +23,15 @@ pub(crate) use eager::Unsharing;
 pub use eager::can_populate;
 pub(crate) use replica::{Made, Seat};
 
-use crate::budget::Budget;
 use crate::cores::Cores;
 use crate::journal::Event;
 use crate::options::Replacements;
 use crate::state::{Group, GroupId, Monitor, Otherwise};
 use anyhow::Result;
 use geryon_tracee::Pid;
+use geryon_vote::{Budget, Due, Failed, Sequel, TakenOut, Then, due, sentence};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-
-/// A replica that is not replaced by then (its source was never in a state to be copied) is done without.
-const GIVE_UP: Duration = Duration::from_secs(30);
-/// Where a leader that is alone could not be copied by then, because its threads wait in hooked functions (with clocks), it
-/// goes over to serial order, where it can be.
-const DESCENDS: Duration = Duration::from_secs(5);
-/// Between two attempts.
-const AGAIN: Duration = Duration::from_millis(2);
 
 /// A replica that is to be made anew.
 #[derive(Clone, Debug)]
@@ -126,15 +118,16 @@ impl Monitor {
 
     /// The replica was taken out. Have it made anew, if that is wanted.
     pub(crate) fn lose(&mut self, replica: usize) {
-        if self.replicas[replica].given_up {
-        } else if self.kit.programs.is_some() {
-            self.tell_given_up(replica, "the others run another program".into());
-        } else if self.options.on_divergence.replaces() {
-            if self.lacks_replicas() {
-                self.recovery.want(replica);
-            }
-        } else {
-            self.tell_given_up(replica, "--on-divergence drop".into());
+        let taken_out = TakenOut {
+            is_given_up: self.replicas[replica].given_up,
+            is_alone_of_its_kind: self.kit.programs.is_some(),
+            are_lacking: self.lacks_replicas(),
+            on_divergence: self.options.on_divergence,
+        };
+        match taken_out.sequel() {
+            Sequel::Nothing => {}
+            Sequel::Without(why) => self.tell_given_up(replica, why.into()),
+            Sequel::Copy => self.recovery.want(replica),
         }
     }
 
@@ -153,10 +146,7 @@ impl Monitor {
     fn exceeds(&mut self, replica: usize, made: usize) {
         let bound = self.options.max_replacements;
         let left = self.replicas.iter().filter(|r| !r.dropped).count();
-        let going = match left {
-            1 => "going on with 1 replica: nothing is compared any more".into(),
-            _ => format!("going on with {left} replicas"),
-        };
+        let going = sentence::without_it(left);
         let why = format!(
             "{made} replacements within {} s are enough (--max-replacements {bound})",
             bound.within_s
@@ -185,37 +175,55 @@ impl Monitor {
             if self.outcome.is_some() {
                 return Ok(());
             }
-            if w.tried.is_some_and(|t| t.elapsed() < AGAIN) {
-                self.recovery.wanted.push(w);
-                continue;
-            }
-            if let Some(made) = self.recovery.budget.is_spent(Instant::now()) {
-                self.exceeds(w.replica, made);
-                continue;
+            match due(w.tried, &self.recovery.budget, Instant::now()) {
+                Due::NotYet => {
+                    self.recovery.wanted.push(w);
+                    continue;
+                }
+                Due::TooMany(made) => {
+                    self.exceeds(w.replica, made);
+                    continue;
+                }
+                Due::Now => {}
             }
             w.tried = Some(Instant::now());
             // What goes wrong with a process of a replica is no failure of the run.
             self.running.follows_again = w.is_foreseen;
             let attempt = self.try_replace(w.replica);
             self.running.follows_again = false;
-            match attempt.unwrap_or_else(|e| Attempt::Later(format!("{e:#}"))) {
-                Attempt::Done(source) => self.replaced(&w, source),
-                Attempt::Later(why) if w.since.elapsed() < GIVE_UP || why == proven::NOT_PAST => {
-                    let waits = w.since.elapsed() > DESCENDS
-                        && self.alive_mask().count_ones() == 1
-                        && !self.running.stays;
+            let (why, is_final) = match attempt {
+                Ok(Attempt::Done(source)) => {
+                    self.replaced(&w, source);
+                    continue;
+                }
+                Ok(Attempt::Later(why)) => (why, false),
+                Ok(Attempt::Never(why)) => (why, true),
+                Err(e) => (format!("{e:#}"), false),
+            };
+            let failed = Failed {
+                is_final,
+                since: w.since.elapsed(),
+                is_unproven: why == proven::NOT_PAST,
+                is_last: self.alive_mask().count_ones() == 1,
+                stays: self.running.stays,
+                may_descend: self.may_descend(),
+            };
+            match failed.then() {
+                Then::Again => {
                     w.why = why;
                     self.recovery.wanted.push(w);
-                    if waits && self.may_descend() {
-                        self.recovery.wanted.extend(left);
-                        self.descend(
-                            "with clocks the leader cannot be copied where its threads wait",
-                            Otherwise::Stays,
-                        );
-                        return Ok(());
-                    }
                 }
-                Attempt::Later(why) | Attempt::Never(why) => {
+                Then::Descend => {
+                    w.why = why;
+                    self.recovery.wanted.push(w);
+                    self.recovery.wanted.extend(left);
+                    self.descend(
+                        "with clocks the leader cannot be copied where its threads wait",
+                        Otherwise::Stays,
+                    );
+                    return Ok(());
+                }
+                Then::GiveUp => {
                     eprintln!("geryon: replica {} is not replaced: {why}", w.replica + 1);
                     self.tell_given_up(w.replica, why);
                     // Some of its processes may have been made.

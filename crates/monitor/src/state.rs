@@ -18,7 +18,7 @@ pub use group::{Crash, Group, GroupId, Member, Name, ReportWords, Reported, made
 pub use job::Asker;
 pub use kit::Kit;
 pub use process::{Birth, End, Process, Thread};
-pub use running::{Ascent, Descent, MOST_RACES, Otherwise, RACES_WITHIN, Running};
+pub use running::{Ascent, Descent, Otherwise, Running};
 
 use crate::checkpoint::Checkpoints;
 use crate::cores::CoreSet;

@@ -4,57 +4,21 @@ mod crash;
 mod loss;
 mod remedy;
 
-use remedy::Blame;
-
 use crate::block_field;
-use crate::checkpoint::{Charge, REPLICAS, VOTERS, is_about_order};
+use crate::checkpoint::is_about_order;
 use crate::cores::CoreSet;
 use crate::journal::Event;
-use crate::options::OnDivergence;
 use crate::report::words::why_text;
 use crate::state::{GroupId, Monitor, ReportWords, Reported};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, Report, block_address};
 use geryon_abi::record::{kind, kind_of};
 use geryon_tracee::{Pid, core_of};
-use geryon_vote::is_majority;
+use geryon_vote::{Ballot, Blame, Difference, NAMING, Ruling, Spoken};
 use std::collections::BTreeSet;
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-/// With fewer replicas no majority can name the one that is wrong.
-const NAMING: usize = 3;
-
-const NOBODY: &str = "no majority says who is wrong";
-
-/// How the replicas of a group stand to a report.
-#[derive(Clone, Copy, Debug)]
-struct Ballot {
-    /// All that have a say.
-    total: usize,
-    /// The leader and those that have passed the position with it.
-    with_leader: usize,
-    /// Those that reported the same.
-    against_leader: usize,
-    /// Those followers that have reported nothing, and have not come past it.
-    silent: usize,
-}
-
-impl Ballot {
-    /// Who is to blame for what `replica` reported; None as long as others may still say more.
-    fn blame(self, replica: usize, leader: usize, expired: bool) -> Option<Blame> {
-        if self.total >= NAMING && is_majority(self.with_leader, self.total) {
-            Some(Blame::Follower(replica))
-        } else if self.total >= NAMING && is_majority(self.against_leader, self.total) {
-            Some(Blame::Leader(leader))
-        } else if self.total < NAMING || self.silent == 0 || expired {
-            Some(Blame::Unnamed)
-        } else {
-            None
-        }
-    }
-}
 
 /// Is the place of a report none where its replica can have come to? Once the leader is lost, what one
 /// has read may be more than the log shows by then.
@@ -118,103 +82,93 @@ impl Monitor {
 
     /// Decide the oldest report of a group, if it can be decided.
     pub(crate) fn judge_reports(&mut self, id: GroupId, limit: Duration) {
-        let Some(g) = self.groups.get(&id).filter(|g| g.takeover.is_none()) else {
+        let Some((first, difference)) = self.oldest_report(id, limit) else {
             return;
         };
-        let Some(first) = g.dispute.reports.first().cloned() else {
-            return;
-        };
-        if self.is_replayed_again(id) || self.outcome.is_some() {
-            return;
+        let leader = difference.leader;
+        let is_arbitrated = difference.is_arbitrating;
+        match difference.rule() {
+            // Who sleeps is asked when it is looked at checkpoints next.
+            Ruling::Wait | Ruling::AskSleepers => {}
+            Ruling::AskReplay => self.have_replayed(id),
+            Ruling::StopForRace => {
+                let text = self.describe(id, &first, "it looks like a race", None);
+                eprint!("{text}");
+                self.give_up("stopped before the unconfirmed output left, as --on-race stop says");
+            }
+            Ruling::Descend(why) => {
+                self.goes_on_from_race(id, why);
+            }
+            Ruling::Believe(text, against) => {
+                self.tell_verdict(id, &first, Blame::Unnamed, &text);
+                self.believe(leader, against);
+            }
+            Ruling::Verdict(spoken) => self.speak(id, &first, &spoken, is_arbitrated),
         }
+    }
+
+    /// What is known of the oldest report of a group; None: there is none, or it is not to be judged now.
+    fn oldest_report(&mut self, id: GroupId, limit: Duration) -> Option<(Reported, Difference)> {
+        let g = self.groups.get(&id).filter(|g| g.takeover.is_none())?;
+        let first = g.dispute.reports.first().cloned()?;
+        let against: BTreeSet<usize> = g.dispute.reports.iter().map(|r| r.replica).collect();
         let leader = g.leader;
-        let Some(ballot) = self.ballot(id, &first.report) else {
-            return;
-        };
-        let total = ballot.total;
-        let arbitrated = self.is_arbitrating(id);
-        let expired = first.when.elapsed() > limit && !arbitrated;
-        let Some(blame) = ballot.blame(first.replica, leader, expired) else {
-            return;
-        };
-        let has_logged_nonsense = self.replicas.len() >= NAMING && self.has_logged_nonsense(id);
-        let blame = match blame {
-            // They have come upon it at different places, or one of them was taken for wrong before.
-            Blame::Unnamed if has_logged_nonsense => Blame::Leader(leader),
-            blame => blame,
-        };
-        if self.stops_for_race(&first) {
-            let text = self.describe(id, &first, "it looks like a race", None);
-            eprint!("{text}");
-            return self
-                .give_up("stopped before the unconfirmed output left, as --on-race stop says");
+        if self.is_replayed_again(id) || self.outcome.is_some() {
+            return None;
         }
-        let charge = match blame {
-            Blame::Follower(_) => Charge::Proven,
-            _ if has_logged_nonsense => Charge::Proven,
-            _ => self.charge_against_leader(id, is_about_order(&first)),
+        let ballot = self.ballot(id, &first.report)?;
+        let of_order = is_about_order(&first);
+        let case = self.case(id, of_order)?;
+        let raced_lately = self.running.races.is_any(Instant::now());
+        let is_asked = of_order && case.in_parallel && !raced_lately;
+        let difference = Difference {
+            ballot,
+            reporter: first.replica,
+            against: against.into_iter().collect(),
+            leader,
+            age: first.when.elapsed(),
+            limit,
+            is_arbitrating: self.is_arbitrating(id),
+            is_arbitrable: self.is_arbitrable(id),
+            is_nonsense: self.replicas.len() >= NAMING && self.has_logged_nonsense(id),
+            contradict: is_asked && self.reports_contradict(id),
+            raced_lately,
+            may_descend: self.may_descend(),
+            has_checkpoints: self.checkpoints.is_some(),
+            case,
+            on_divergence: self.options.on_divergence,
+            on_race: self.options.on_race,
         };
-        if charge == Charge::Later {
-            return;
+        Some((first, difference))
+    }
+
+    /// Tell a verdict, and do what follows from it.
+    fn speak(&mut self, id: GroupId, first: &Reported, spoken: &Spoken, is_arbitrated: bool) {
+        let cores = self.tell_verdict(id, first, spoken.blame, &spoken.text);
+        let outvoted = spoken.blame.outvoted();
+        if let Some(r) = outvoted {
+            self.failed_on(r, &cores);
         }
-        if blame == Blame::Unnamed && self.is_arbitrable(id) {
-            return;
+        self.remedy(spoken.blame, &spoken.consequence);
+        if let Some(r) = outvoted.filter(|_| is_arbitrated) {
+            self.is_arbitrated(r);
         }
-        let is_open = blame == Blame::Unnamed || charge == Charge::Doubtful;
-        if is_open
-            && let Some(verdict) = self.is_race(id, &first)
-            && self.goes_on_from_race(id, verdict)
-        {
-            return;
+        if spoken.may_be_race {
+            self.note_race(false);
         }
-        let is_alone = matches!(blame, Blame::Leader(_));
-        let blame = match blame {
-            Blame::Leader(_) if charge == Charge::Doubtful => Blame::Unnamed,
-            blame => blame,
-        };
-        let blame = match blame {
-            // Who is left may be the accomplices of who is wrong.
-            _ if arbitrated && total < VOTERS => Blame::Unnamed,
-            blame => blame,
-        };
-        let left = if arbitrated { REPLICAS } else { total - 1 };
-        let differ = match charge {
-            Charge::Doubtful if is_alone => {
-                format!("of {total} replicas the leader stands alone, which may be a race")
-            }
-            Charge::Doubtful => format!("{total} replicas differ, which may be a race"),
-            _ => format!("{total} replicas differ, and {NOBODY}"),
-        };
-        let advice = match charge {
-            Charge::Doubtful => self.advice_on_race(),
-            _ => self.advice(arbitrated),
-        };
-        let (verdict, consequence) = match blame {
-            Blame::Follower(r) => (
-                format!("replica {} of {total} is outvoted", r + 1),
-                match left {
-                    1 => "going on with 1 replica".to_owned(),
-                    _ => format!("going on with {left} replicas"),
-                },
-            ),
-            Blame::Leader(r) => (
-                format!("replica {} (the leader) of {total} is outvoted", r + 1),
-                "another one takes over".to_owned(),
-            ),
-            Blame::Unnamed if self.options.on_divergence == OnDivergence::Leader => {
-                (differ, String::new())
-            }
-            Blame::Unnamed => (
-                differ,
-                format!("stopped before the unconfirmed output left; {advice}"),
-            ),
-        };
-        let outvoted = match blame {
-            Blame::Follower(r) | Blame::Leader(r) => Some(r),
-            Blame::Unnamed => None,
-        };
-        let cores = outvoted.map_or_else(CoreSet::new, |r| self.cores_at(id, r, &first));
-        let text = self.describe(id, &first, &verdict, outvoted);
+    }
+
+    /// Tell it. On which core runs who is outvoted?
+    fn tell_verdict(
+        &mut self,
+        id: GroupId,
+        first: &Reported,
+        blame: Blame,
+        verdict: &str,
+    ) -> CoreSet {
+        let outvoted = blame.outvoted();
+        let cores = outvoted.map_or_else(CoreSet::new, |r| self.cores_at(id, r, first));
+        let text = self.describe(id, first, verdict, outvoted);
         eprint!("{text}");
         let why = format!("{verdict}: {}", why_text(first.report.why));
         self.console.journal.tell(&Event::FaultSeen {
@@ -222,27 +176,7 @@ impl Monitor {
             cores: cores.clone(),
             why,
         });
-        match outvoted {
-            Some(r) => self.failed_on(r, &cores),
-            None if consequence.is_empty() => {
-                let g = self.groups.get(&id);
-                let against = g
-                    .iter()
-                    .flat_map(|g| g.dispute.reports.iter().map(|r| r.replica));
-                let against: BTreeSet<usize> = against.collect();
-                return self.believe(leader, against.into_iter().collect());
-            }
-            None => {}
-        }
-        self.remedy(blame, &consequence);
-        if let Some(r) = outvoted.filter(|_| arbitrated) {
-            self.is_arbitrated(r);
-        }
-        match blame {
-            Blame::Follower(_) if is_about_order(&first) => self.note_race(false),
-            Blame::Follower(replica) => self.running.races.is_outvoted(replica, Instant::now()),
-            Blame::Leader(_) | Blame::Unnamed => {}
-        }
+        cores
     }
 
     /// A follower differed, and a copy of it that has replayed the log again does not.
@@ -284,30 +218,6 @@ impl Monitor {
             let word = g.segment.log_word(r.report.slot as usize, r.report.pos);
             !kind::exists(kind_of(word.load(Ordering::Acquire)))
         })
-    }
-
-    /// What to try where nobody could be named.
-    fn advice(&self, arbitrated: bool) -> &'static str {
-        if arbitrated {
-            "the fault is older than the last checkpoint, or the program does not repeat itself: try again, or run with -n 3"
-        } else if self.options.replicas as usize >= NAMING && self.is_serial() {
-            "try again, or with --on-divergence leader to go on all the same"
-        } else if self.options.replicas as usize >= NAMING {
-            self.advice_on_race()
-        } else if self.checkpoints.is_some() {
-            "there was no checkpoint at that moment: try a shorter --checkpoint, or run with -n 3"
-        } else {
-            "run with -n 3 to name the faulty replica, with --checkpoint to have two named, too, or with --on-divergence leader to go on all the same"
-        }
-    }
-
-    /// What to try where the leader may be right, alone against all.
-    pub(crate) fn advice_on_race(&self) -> &'static str {
-        if self.checkpoints.is_some() {
-            "the log could not be replayed: try a shorter --checkpoint, or --order serial, which repeats races; geryon discover finds where they are"
-        } else {
-            "with --checkpoint the log is replayed to find out whether it is, and --order serial repeats races; geryon discover finds where they are"
-        }
     }
 
     /// On which core the replica's thread runs that is at the place of the report.
@@ -352,58 +262,5 @@ impl Monitor {
         self.memory(pid)
             .and_then(|m| Ok(m.word(block + block_field!(verified))?))
             .is_ok_and(|p| p > report.pos)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Ballot, Blame};
-
-    fn blame(total: usize, with_leader: usize, against_leader: usize) -> Option<Blame> {
-        let silent = total - with_leader - against_leader;
-        let ballot = Ballot {
-            total,
-            with_leader,
-            against_leader,
-            silent,
-        };
-        ballot.blame(7, 0, false)
-    }
-
-    #[test]
-    fn a_majority_names_the_one_that_is_wrong() {
-        assert_eq!(blame(3, 2, 1), Some(Blame::Follower(7)));
-        assert_eq!(blame(3, 1, 2), Some(Blame::Leader(0)));
-        assert_eq!(blame(5, 3, 1), Some(Blame::Follower(7)));
-        assert_eq!(blame(5, 2, 2), None);
-    }
-
-    #[test]
-    fn two_name_nobody() {
-        assert_eq!(blame(2, 1, 1), Some(Blame::Unnamed));
-    }
-
-    #[test]
-    fn without_a_majority_there_is_a_limit() {
-        assert_eq!(blame(3, 1, 1), None);
-        let ballot = Ballot {
-            total: 3,
-            with_leader: 1,
-            against_leader: 1,
-            silent: 1,
-        };
-        assert_eq!(ballot.blame(7, 0, true), Some(Blame::Unnamed));
-        let all_spoke = Ballot {
-            silent: 0,
-            ..ballot
-        };
-        assert_eq!(all_spoke.blame(7, 0, false), Some(Blame::Unnamed));
-        let two_and_two = Ballot {
-            total: 4,
-            with_leader: 2,
-            against_leader: 2,
-            silent: 0,
-        };
-        assert_eq!(two_and_two.blame(7, 0, false), Some(Blame::Unnamed));
     }
 }

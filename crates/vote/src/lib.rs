@@ -1,5 +1,14 @@
-//! The vote: what N replicas recorded at one position of one thread group, to a
-//! verdict. Pure: no clock, no system call, no state between two votes.
+//! Verdicts, from what is known of replicas to what follows. Pure: no clock but a time that is given, no system call.
+//!
+//! - [`Difference`]: a follower has reported that it differs. [`Crash`]: a replica has got a fatal signal.
+//! - [`Loss`]: a replica is gone or must go. [`remedy()`]: what a verdict does to the run.
+//! - [`Case`]: may a majority against the leader be believed? [`Races`], [`race::descends`]: does the program race?
+//! - [`TakenOut`], [`due`], [`Failed`], [`Budget`]: a replica that was taken out is made anew, or done without.
+//!
+//! Whoever knows the facts puts them into one of these, asks it, and does what it says: the monitor, which reads them in the replicas'
+//! memory, and the simulator in `tests/simulate`, which makes them up and knows who is wrong.
+//!
+//! Below is the simplest of them: what N replicas recorded at one position of one thread group, to a verdict.
 //!
 //! # What counts as a vote
 //!
@@ -34,6 +43,29 @@
 //!   since the others were stopped at arbitrary points. So one position of one
 //!   group is all that is handed to [`judge`].
 #![forbid(unsafe_code)]
+
+mod ballot;
+mod budget;
+mod charge;
+pub mod crash;
+mod difference;
+pub mod loss;
+mod policy;
+pub mod race;
+mod remedy;
+mod replace;
+pub mod sentence;
+
+pub use ballot::{Ballot, Blame, NAMING};
+pub use budget::Budget;
+pub use charge::{Case, Charge, Found};
+pub use crash::{Crash, Crashed};
+pub use difference::{Difference, PAIR, Ruling, VOTERS, Verdict as Spoken};
+pub use loss::{Loss, Settlement};
+pub use policy::{OnDivergence, OnRace, Replacements};
+pub use race::Races;
+pub use remedy::{Remedy, remedy};
+pub use replace::{AGAIN, DESCENDS, Due, Failed, GIVE_UP, Sequel, TakenOut, Then, due};
 
 use std::fmt;
 

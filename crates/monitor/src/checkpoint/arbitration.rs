@@ -16,8 +16,6 @@ use std::time::{Duration, Instant};
 
 /// After so many rounds of the watchdog in which the sleepers did nothing, nothing more is expected.
 const RESTED_ROUNDS: u32 = 30;
-/// Who has a vote.
-pub(crate) const VOTERS: usize = 2 * REPLICAS;
 
 /// An arbitration under way.
 #[derive(Debug)]

@@ -12,9 +12,7 @@
 use crate::state::{GroupId, Monitor};
 use crate::watch::View;
 use geryon_abi::layout::wait;
-
-/// With fewer the sleepers of both are asked.
-const REPLICAS: usize = super::REPLICAS + 1;
+use geryon_vote::{Case, Charge, Found};
 
 /// A leader that the others stand against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,26 +21,6 @@ pub(super) struct Doubt {
     leader: usize,
     /// What replays have said; None before there were any.
     found: Option<Found>,
-}
-
-/// What became of replays none of which agreed with the leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// All came to the same difference.
-    Alike,
-    /// They came to different ones, or there were none.
-    Unlike,
-}
-
-/// May a verdict against the leader be spoken?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Charge {
-    /// Yes.
-    Proven,
-    /// Not before the log was replayed.
-    Later,
-    /// No: it may be a race.
-    Doubtful,
 }
 
 /// Where a replay has gone astray, and how.
@@ -182,34 +160,40 @@ impl Findings {
 impl Monitor {
     /// Is one replica alone against all others no proof here, since threads run in parallel?
     fn may_doubt(&self) -> bool {
-        self.options.replicas as usize >= REPLICAS && self.runs_in_parallel()
+        Case::may_doubt(self.options.replicas as usize, self.runs_in_parallel())
     }
 
-    /// All others, or nobody knows how many of them, say that the leader is wrong. `of_order`: in what the order of threads
-    /// decides.
-    pub(crate) fn charge_against_leader(&mut self, id: GroupId, of_order: bool) -> Charge {
-        let Some(leader) = self.groups.get(&id).map(|g| g.leader) else {
-            return Charge::Later;
-        };
-        if !self.may_doubt() {
-            return Charge::Proven;
-        }
+    /// What is known of a group's leader, if others stand against it. `of_order`: in what the order of threads decides.
+    pub(crate) fn case(&self, id: GroupId, of_order: bool) -> Option<Case> {
+        let leader = self.groups.get(&id)?.leader;
         let known = self.doubt().filter(|d| d.group == id && d.leader == leader);
-        let found = known.and_then(|d| d.found);
-        let has_raced = self.checkpoints.as_ref().is_some_and(|c| c.has_raced);
-        match found {
-            Some(Found::Alike) if !has_raced => Charge::Proven,
-            Some(_) => Charge::Doubtful,
-            None if self.has_base(id, leader) => {
-                self.set_doubt(Some(Doubt {
-                    group: id,
-                    leader,
-                    found: None,
-                }));
-                Charge::Later
-            }
-            None if of_order => Charge::Doubtful,
-            None => Charge::Proven,
+        Some(Case {
+            replicas: self.options.replicas as usize,
+            in_parallel: self.runs_in_parallel(),
+            of_order,
+            found: known.and_then(|d| d.found),
+            has_raced: self.checkpoints.as_ref().is_some_and(|c| c.has_raced),
+            can_replay: self.has_base(id, leader),
+        })
+    }
+
+    /// All others say that the leader is wrong. May that be believed? If not before the log was replayed, have it replayed.
+    pub(crate) fn charge_against_leader(&mut self, id: GroupId, of_order: bool) -> Charge {
+        let charge = self.case(id, of_order).map_or(Charge::Later, Case::charge);
+        if charge == Charge::Later {
+            self.have_replayed(id);
+        }
+        charge
+    }
+
+    /// The log of a group whose leader is in doubt is to be replayed.
+    pub(crate) fn have_replayed(&mut self, id: GroupId) {
+        if let Some(leader) = self.groups.get(&id).map(|g| g.leader) {
+            self.set_doubt(Some(Doubt {
+                group: id,
+                leader,
+                found: None,
+            }));
         }
     }
 

@@ -1,9 +1,10 @@
 //! The program is found to race where its threads run in parallel: how often that was put right, and what follows
 //! (`--on-race`).
 
-use crate::checkpoint::{REPLICAS, is_about_order};
+use crate::checkpoint::is_about_order;
 use crate::options::OnRace;
-use crate::state::{GroupId, MOST_RACES, Monitor, Otherwise, RACES_WITHIN, Reported};
+use crate::state::{GroupId, Monitor, Otherwise, Reported};
+use geryon_vote::race;
 use std::time::Instant;
 
 impl Monitor {
@@ -14,17 +15,8 @@ impl Monitor {
             return;
         }
         let is_enough = self.running.races.add(Instant::now());
-        if !self.may_descend() {
-        } else if is_certain {
-            self.descend(
-                "the program races: a replay agrees with the leader where several followers do not",
-                Otherwise::Stops,
-            );
-        } else if is_enough {
-            let why = format!(
-                "replicas came to differ {MOST_RACES} times within {} s, as when a program races",
-                RACES_WITHIN.as_secs()
-            );
+        let why = race::descends(is_certain, is_enough, self.may_descend());
+        if let Some(why) = why {
             self.descend(&why, Otherwise::Stops);
         }
     }
@@ -32,31 +24,6 @@ impl Monitor {
     /// Is that what is to follow, and can it be done?
     pub(crate) fn may_descend(&self) -> bool {
         self.options.on_race == OnRace::Serial && self.hinders_descent().is_none()
-    }
-
-    /// Nobody can be named. If it is certain that this is no fault, the verdict: one follower contradicts another one in what the order of
-    /// threads decides, or one was found to go astray a short time ago, or another one was outvoted in whatever it was: a single
-    /// fault does none of these. (What two replicas have
-    /// in memory may have gone astray before. Where a majority stands against the leader in what it writes, say, it may be
-    /// right.)
-    pub(crate) fn is_race(&mut self, id: GroupId, first: &Reported) -> Option<&'static str> {
-        let of_order = is_about_order(first);
-        let is_even = self.options.replicas as usize == REPLICAS;
-        if self.is_serial() {
-            None
-        } else if self.running.races.is_any(Instant::now()) {
-            (of_order || is_even).then_some("replicas differ again, as when the program races")
-        } else if of_order
-            && self
-                .running
-                .races
-                .has_outvoted_other(first.replica, Instant::now())
-        {
-            Some("the program races: one replica after the other differs")
-        } else {
-            (of_order && self.reports_contradict(id))
-                .then_some("the program races: replicas contradict each other")
-        }
     }
 
     /// No single fault is the cause, as `verdict` says. Do all go on from the leader's state?

@@ -1,75 +1,17 @@
-//! Verdicts on fatal signals: all replicas got it, or one is broken. Who has come past the point
-//! without the signal tells, as soon as a majority has; no time does.
+//! Fatal signals: what is known of those that got one, and of those that did not; and what is done.
 
-use super::NAMING;
 use super::loss::Loss;
 use crate::block_field;
-use crate::checkpoint::Charge;
 use crate::journal::Event;
 use crate::report::words::signal_name;
 use crate::state::{Crash, GroupId, Monitor};
 use anyhow::Result;
 use geryon_abi::layout::{MAX_THREADS, block_address, wait};
 use geryon_tracee::{Pid, Stopped, core_of, kill, thread_ticks};
-use geryon_vote::is_majority;
+use geryon_vote::crash::{self, Crashed, Votes};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-
-/// How a group stands to its oldest crash.
-#[derive(Clone, Copy, Debug)]
-struct Votes {
-    /// All that have a say.
-    total: usize,
-    /// Those that live.
-    living: usize,
-    /// Those that crashed alike.
-    alike: usize,
-    /// Those that went on past the point, to the program's end perhaps.
-    passed: usize,
-    /// It happened where the agent waits: the program has no part in it.
-    in_agent: bool,
-}
-
-/// What follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Decision {
-    /// Others may still come to the point.
-    Wait,
-    /// The program crashes.
-    Program,
-    /// The crash is the replica's own.
-    Crashed,
-    /// The program crashes, and who did not is wrong.
-    Others,
-}
-
-impl Votes {
-    /// `expired`: nobody gets on any more.
-    fn decide(self, expired: bool) -> Decision {
-        let Votes {
-            total,
-            living,
-            alike,
-            passed,
-            in_agent,
-        } = self;
-        if in_agent && living > 1 {
-            Decision::Crashed
-        } else if alike == living {
-            Decision::Program
-        } else if total >= NAMING && is_majority(alike, total) {
-            match alike + passed >= living || expired {
-                true => Decision::Others,
-                false => Decision::Wait,
-            }
-        } else if expired || is_majority(passed, total) || (total < NAMING && passed > 0) {
-            Decision::Crashed
-        } else {
-            Decision::Wait
-        }
-    }
-}
 
 impl Monitor {
     /// A replica died of its own fault; perhaps the others will, too.
@@ -99,15 +41,11 @@ impl Monitor {
             }
             let at = (crash.slot, crash.pos, crash.pc_name);
             let follows = crash.in_agent && crash.replica != g.leader;
-            let again = g
-                .dispute
-                .agent_crash
-                .filter(|(r, c)| *r != crash.replica && *c == at);
-            g.dispute.agent_crash = follows
-                .then_some((crash.replica, at))
-                .or(g.dispute.agent_crash);
+            let now = follows.then_some((crash.replica, at));
+            let (last, is_again) = crash::crashes_again(g.dispute.agent_crash, now);
+            g.dispute.agent_crash = last;
             g.dispute.crashes.push(crash);
-            if follows && again.is_some() {
+            if is_again {
                 // The leader's word cannot be trusted, and none of the others can go on.
                 self.give_up("stopped: what the leader has logged makes the others crash");
                 return Ok(());
@@ -118,79 +56,77 @@ impl Monitor {
 
     /// Decide the oldest crash of a group, if it can be decided.
     pub(crate) fn judge_crashes(&mut self, id: GroupId, expired: bool) -> Result<()> {
-        let Some(g) = self.groups.get(&id).filter(|g| !g.ending) else {
+        let Some((first, crash)) = self.oldest_crash(id, expired) else {
             return Ok(());
         };
-        if self.is_replayed_again(id) {
-            return Ok(());
+        match crash.rule() {
+            Crashed::Wait => {}
+            Crashed::AskReplay => self.have_replayed(id),
+            Crashed::AtItsEnd => self.crashed_at_its_end(id, &first),
+            Crashed::InAgent => {
+                let what = self.signal_at(&first);
+                self.give_up(&format!(
+                    "stopped: {what} in the agent, and no other replica is left that could go on"
+                ));
+            }
+            Crashed::Program => return self.end_alike(id),
+            Crashed::Alone => self.crashed_alone(id, &first),
+            Crashed::Doubtful(leader) => {
+                let what = self.signal_at(&first);
+                self.stop_in_doubt(leader, &did_not_get(&what));
+            }
+            Crashed::Other(other) => {
+                let what = self.signal_at(&first);
+                eprint!("{}", self.whose_address(id, first.replica, first.address));
+                self.broken(id, other, &did_not_get(&what));
+            }
         }
-        let Some(first) = g.dispute.crashes.first().cloned() else {
-            return Ok(());
-        };
+        Ok(())
+    }
+
+    /// Which signal, and where.
+    fn signal_at(&mut self, crash: &Crash) -> String {
+        let signal = signal_name(crash.signal);
+        format!("{signal} at {}", self.place(crash.tid, crash.pc))
+    }
+
+    /// What is known of the oldest crash of a group; None: there is none, or it is not to be judged now.
+    fn oldest_crash(&mut self, id: GroupId, expired: bool) -> Option<(Crash, crash::Crash)> {
+        let g = self.groups.get(&id).filter(|g| !g.ending)?;
+        if self.is_replayed_again(id) {
+            return None;
+        }
+        let first = g.dispute.crashes.first().cloned()?;
         let what = |c: &Crash| (c.slot, c.signal, c.pc_name);
-        let is_alike = |c: &Crash| what(c) == what(&first);
-        let alike: Vec<usize> = g
-            .dispute
-            .crashes
-            .iter()
-            .filter(|c| is_alike(c))
-            .map(|c| c.replica)
-            .collect();
+        let alike = g.dispute.crashes.iter().filter(|c| what(c) == what(&first));
+        let alike: Vec<usize> = alike.map(|c| c.replica).collect();
         let (total, ended) = (g.voters(), g.ended());
         let living: Vec<(usize, Pid)> = g.living().collect();
-        let others: Vec<(usize, Pid)> = living
-            .iter()
-            .filter(|(r, _)| !alike.contains(r))
-            .copied()
-            .collect();
+        let others = living.iter().filter(|(r, _)| !alike.contains(r));
+        let others: Vec<(usize, Pid)> = others.copied().collect();
         let passed = others
             .iter()
             .filter(|(r, p)| self.has_gone_past(id, *r, *p, &first))
             .count();
-        let votes = Votes {
-            total,
-            living: living.len(),
-            alike: alike.len(),
-            passed: passed + ended,
-            in_agent: first.in_agent,
+        let other = others.first().map(|o| o.0);
+        let crash = crash::Crash {
+            votes: Votes {
+                total,
+                living: living.len(),
+                alike: alike.len(),
+                passed: passed + ended,
+                in_agent: first.in_agent,
+            },
+            expired,
+            is_at_end: self.confirmed_exit(id).is_some(),
+            is_broken: first.broken,
+            other,
+            case: match other {
+                Some(other) if self.leads(id, other) => self.case(id, true),
+                _ => None,
+            },
         };
-        if total > 1 && self.confirmed_exit(id).is_some() {
-            self.crashed_at_its_end(id, &first);
-            return Ok(());
-        }
-        match votes.decide(expired) {
-            Decision::Wait => {}
-            Decision::Program if first.broken => {
-                let place = self.place(first.tid, first.pc);
-                let signal = signal_name(first.signal);
-                self.give_up(&format!(
-                    "stopped: {signal} at {place} in the agent, and no other replica is left that could go on"
-                ));
-            }
-            Decision::Program => return self.end_alike(id),
-            Decision::Crashed => self.crashed_alone(id, &first),
-            Decision::Others => {
-                if let Some((other, _)) = others.first() {
-                    let charge = match self.leads(id, *other) {
-                        true => self.charge_against_leader(id, true),
-                        false => Charge::Proven,
-                    };
-                    if charge == Charge::Later {
-                        return Ok(());
-                    }
-                    let signal = signal_name(first.signal);
-                    let place = self.place(first.tid, first.pc);
-                    let what = format!("did not get {signal} at {place} where the others did");
-                    if charge == Charge::Doubtful {
-                        self.stop_in_doubt(*other, &what);
-                        return Ok(());
-                    }
-                    eprint!("{}", self.whose_address(id, first.replica, first.address));
-                    self.broken(id, *other, &what);
-                }
-            }
-        }
-        Ok(())
+        Some((first, crash))
     }
 
     /// Has the replica come past the point at which another one crashed?
@@ -361,6 +297,11 @@ impl Monitor {
     }
 }
 
+/// What is said of one that has come past a signal.
+fn did_not_get(signal_at: &str) -> String {
+    format!("did not get {signal_at} where the others did")
+}
+
 /// Where a thread is in its log.
 struct Position {
     pos: u64,
@@ -381,72 +322,8 @@ impl Position {
 
 #[cfg(test)]
 mod tests {
-    use super::{Decision, Position, Votes};
+    use super::Position;
     use geryon_abi::layout::wait;
-
-    fn decide(total: usize, alike: usize, passed: usize) -> Decision {
-        let votes = Votes {
-            total,
-            living: total,
-            alike,
-            passed,
-            in_agent: false,
-        };
-        votes.decide(false)
-    }
-
-    #[test]
-    fn all_crash_and_the_program_does() {
-        assert_eq!(decide(1, 1, 0), Decision::Program);
-        assert_eq!(decide(3, 3, 0), Decision::Program);
-    }
-
-    #[test]
-    fn one_crashes_and_a_majority_goes_on() {
-        assert_eq!(decide(3, 1, 0), Decision::Wait);
-        assert_eq!(decide(3, 1, 1), Decision::Wait);
-        assert_eq!(decide(3, 1, 2), Decision::Crashed);
-        assert_eq!(decide(5, 1, 3), Decision::Crashed);
-        assert_eq!(decide(2, 1, 0), Decision::Wait);
-        assert_eq!(decide(2, 1, 1), Decision::Crashed);
-    }
-
-    #[test]
-    fn a_majority_crashes_and_one_goes_on() {
-        assert_eq!(decide(3, 2, 0), Decision::Wait);
-        assert_eq!(decide(3, 2, 1), Decision::Others);
-    }
-
-    #[test]
-    fn what_the_agent_does_is_not_the_program() {
-        let votes = Votes {
-            total: 3,
-            living: 3,
-            alike: 1,
-            passed: 0,
-            in_agent: true,
-        };
-        assert_eq!(votes.decide(false), Decision::Crashed);
-        let alone = Votes {
-            total: 1,
-            living: 1,
-            ..votes
-        };
-        assert_eq!(alone.decide(false), Decision::Program);
-    }
-
-    #[test]
-    fn when_nobody_gets_on_it_is_decided() {
-        let votes = Votes {
-            total: 3,
-            living: 3,
-            alike: 1,
-            passed: 0,
-            in_agent: false,
-        };
-        assert_eq!(votes.decide(true), Decision::Crashed);
-        assert_eq!(Votes { alike: 2, ..votes }.decide(true), Decision::Others);
-    }
 
     #[test]
     fn who_waits_in_a_call_that_is_logged_has_come_to_it() {

@@ -1,15 +1,14 @@
 //! Verdicts on a replica that is gone or must go: it died, it hangs, it ended unlike the others.
 
-use super::{Blame, NAMING};
-use crate::checkpoint::{Charge, REPLICAS, Testimony};
+use crate::checkpoint::Testimony;
 use crate::cores::CoreSet;
 use crate::journal::Event;
-use crate::options::OnDivergence;
 use crate::report::json::{Side, Written};
 use crate::report::variants::LOST;
 use crate::report::words::signal_name;
 use crate::state::{End, GroupId, Monitor};
 use geryon_tracee::Pid;
+use geryon_vote::{Charge, Settlement, loss};
 
 /// A replica that is gone, or must go.
 pub(super) struct Loss {
@@ -150,7 +149,6 @@ impl Monitor {
         if !self.groups.contains_key(&loss.group) || self.is_on_try(replica) {
             return;
         }
-        let total = self.replicas.iter().filter(|r| !r.dropped).count();
         let asked_out = self.replicas[replica].asked_out && !loss.own_fault;
         if !asked_out {
             eprint!("{}", loss.text);
@@ -167,76 +165,58 @@ impl Monitor {
         if loss.own_fault {
             self.failed_on(replica, &loss.cores);
         }
-        if !asked_out {
-            self.write_report(&Written {
-                verdict: if total >= NAMING {
-                    "outvoted"
-                } else {
-                    "no majority"
-                }
-                .into(),
-                cause: loss.cause,
-                outvoted: if total >= NAMING {
-                    vec![replica]
-                } else {
-                    Vec::new()
-                },
-                replicas: vec![Side {
-                    replica,
-                    backtrace: loss.backtrace,
-                    ..Side::default()
-                }],
-                message: loss.text,
-                ..Written::default()
-            });
-        }
-        let arbitrated = self.testimony(loss.group, replica) == Testimony::Guilty;
+        let is_arbitrated = self.testimony(loss.group, replica) == Testimony::Guilty;
         self.end_replay_of_several();
-        if self.is_arbitrating(loss.group) && !arbitrated {
-            return self.give_up(
-                "stopped: it could not be found out who is right, for one who was asked was lost",
-            );
+        let known = self.what_is_lost(&loss, asked_out, is_arbitrated);
+        if !asked_out {
+            self.report_loss(loss, known.is_named_by_others());
         }
-        if self.has_variants() && !loss.own_fault && !asked_out {
-            return self.give_up(LOST);
+        match known.settle() {
+            Settlement::Unsettled => self.give_up(loss::UNSETTLED),
+            Settlement::Irreplaceable => self.give_up(LOST),
+            Settlement::Blamed(blame, consequence) => {
+                self.remedy(blame, &consequence);
+                if is_arbitrated {
+                    self.is_arbitrated(replica);
+                }
+            }
         }
-        // Where one of two hangs, or does what none may do, that is no question of whom to believe.
-        let goes_on = self.options.on_divergence == OnDivergence::Leader;
-        let is_named = total >= NAMING || loss.certain || goes_on;
-        let succeeds = self.has_survivors(loss.group) || self.confirmed_exit(loss.group).is_some();
-        let survives = succeeds && is_named;
-        let (blame, consequence) = if leads && survives {
-            (
-                Blame::Leader(replica),
-                format!("replica {} led; another one takes over", replica + 1),
-            )
-        } else if !leads && is_named {
-            let how = match asked_out {
-                true => "taken out",
-                false if total < NAMING => "lost",
-                false => "outvoted",
-            };
-            let left = match total {
-                _ if arbitrated => format!("{REPLICAS} replicas"),
-                2 => "1 replica".to_owned(),
-                _ => format!("{} replicas", total - 1),
-            };
-            (
-                Blame::Follower(replica),
-                format!(
-                    "replica {} of {total} is {how}; going on with {left}",
-                    replica + 1
-                ),
-            )
-        } else {
-            (
-                Blame::Unnamed,
-                "stopped: two replicas differ, and no majority says who is wrong; run with -n 3 to name the faulty replica, or with --on-divergence leader to go on all the same".to_owned(),
-            )
+    }
+
+    /// What is known of a loss when it is decided what follows.
+    fn what_is_lost(&self, loss: &Loss, asked_out: bool, is_arbitrated: bool) -> loss::Loss {
+        let id = loss.group;
+        loss::Loss {
+            replica: loss.replica,
+            leads: self.leads(id, loss.replica),
+            total: self.replicas.iter().filter(|r| !r.dropped).count(),
+            is_certain: loss.certain,
+            own_fault: loss.own_fault,
+            asked_out,
+            is_arbitrated,
+            is_arbitrating: self.is_arbitrating(id),
+            has_variants: self.has_variants(),
+            succeeds: self.has_survivors(id) || self.confirmed_exit(id).is_some(),
+            on_divergence: self.options.on_divergence,
+        }
+    }
+
+    fn report_loss(&mut self, loss: Loss, is_outvoted: bool) {
+        let (verdict, outvoted) = match is_outvoted {
+            true => ("outvoted", vec![loss.replica]),
+            false => ("no majority", Vec::new()),
         };
-        self.remedy(blame, &consequence);
-        if arbitrated {
-            self.is_arbitrated(replica);
-        }
+        self.write_report(&Written {
+            verdict: verdict.into(),
+            cause: loss.cause,
+            outvoted,
+            replicas: vec![Side {
+                replica: loss.replica,
+                backtrace: loss.backtrace,
+                ..Side::default()
+            }],
+            message: loss.text,
+            ..Written::default()
+        });
     }
 }

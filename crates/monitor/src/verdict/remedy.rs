@@ -1,46 +1,32 @@
 //! What follows from a verdict: the run goes on without a replica, or it stops.
 
 use crate::journal::Event;
-use crate::options::{OnDivergence, Outcome};
+use crate::options::Outcome;
 use crate::state::Monitor;
 use geryon_tracee::{Pid, kill};
-
-/// Who is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// This follower.
-    Follower(usize),
-    /// This one, which leads.
-    Leader(usize),
-    /// Somebody, and no majority says who.
-    Unnamed,
-}
+use geryon_vote::{Blame, Remedy, sentence};
 
 impl Monitor {
     /// Say what follows from a verdict, and do it.
     pub(super) fn remedy(&mut self, blame: Blame, consequence: &str) {
-        let asked_out = match blame {
-            Blame::Follower(r) | Blame::Leader(r) => self.replicas[r].asked_out,
-            Blame::Unnamed => false,
-        };
-        if self.has_variants() && !asked_out {
-            return self.give_up(self.alarm());
-        }
-        let stops = self.options.on_divergence == OnDivergence::Stop && !asked_out;
-        if blame != Blame::Unnamed && stops {
-            let why = "stopped, as --on-divergence stop says";
-            eprintln!("geryon: {why}");
-            return self.stop(why);
-        }
-        eprintln!("geryon: {consequence}");
-        match blame {
-            Blame::Follower(replica) => {
+        let asked_out = blame.outvoted().is_some_and(|r| self.replicas[r].asked_out);
+        let policy = self.options.on_divergence;
+        let remedy = geryon_vote::remedy(blame, asked_out, self.has_variants(), policy);
+        let say = || eprintln!("geryon: {consequence}");
+        match remedy {
+            Remedy::Alarm => self.give_up(self.alarm()),
+            Remedy::StopAsAsked => self.give_up("stopped, as --on-divergence stop says"),
+            Remedy::Stop => self.give_up(consequence),
+            Remedy::TakeOut(replica) => {
+                say();
                 self.note_failure(replica);
                 self.drop_replica(replica);
                 self.lose(replica);
             }
-            Blame::Leader(replica) => self.depose(replica),
-            Blame::Unnamed => self.stop(consequence),
+            Remedy::Depose(replica) => {
+                say();
+                self.depose(replica);
+            }
         }
     }
 
@@ -80,10 +66,7 @@ impl Monitor {
             "geryon: divergence: replica {} (the leader) {what}",
             leader + 1
         );
-        let advice = self.advice_on_race();
-        self.give_up(&format!(
-            "stopped before the unconfirmed output left: it may be a race; {advice}"
-        ));
+        self.give_up(&sentence::in_doubt(self.checkpoints.is_some()));
     }
 
     /// The run is over, before any unconfirmed output.

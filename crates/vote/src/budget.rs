@@ -1,11 +1,11 @@
 //! How many replicas were made anew of late: beyond a bound, making more of them is no repair.
 
-use crate::options::Replacements;
+use crate::policy::Replacements;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// When replicas were made anew, as far back as the bound looks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Budget {
     bound: Replacements,
     made: VecDeque<Instant>,
