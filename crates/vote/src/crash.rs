@@ -14,8 +14,10 @@ pub struct Votes {
     pub living: usize,
     /// Those that crashed alike.
     pub alike: usize,
-    /// Those that went on past the point, to the program's end perhaps.
+    /// Those that live and went on past the point.
     pub passed: usize,
+    /// Those that went on to the program's end.
+    pub ended: usize,
     /// It happened where the agent waits: the program has no part in it.
     pub in_agent: bool,
 }
@@ -41,8 +43,10 @@ impl Votes {
             living,
             alike,
             passed,
+            ended,
             in_agent,
         } = self;
+        let went_on = passed + ended;
         if in_agent && living > 1 {
             Whose::Own
         } else if alike == living {
@@ -52,7 +56,7 @@ impl Votes {
                 true => Whose::Others,
                 false => Whose::Open,
             }
-        } else if expired || is_majority(passed, total) || (total < NAMING && passed > 0) {
+        } else if expired || is_majority(went_on, total) || (total < NAMING && went_on > 0) {
             Whose::Own
         } else {
             Whose::Open
@@ -61,7 +65,7 @@ impl Votes {
 }
 
 /// What is known when the oldest crash of a group is judged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Crash {
     /// How the replicas stand to it.
     pub votes: Votes,
@@ -71,14 +75,16 @@ pub struct Crash {
     pub is_at_end: bool,
     /// The agent's own code has come to its end.
     pub is_broken: bool,
-    /// The first of those that have not crashed alike.
-    pub other: Option<usize>,
-    /// What is known of that one, if it leads.
-    pub case: Option<Case>,
+    /// Those that have not crashed alike.
+    pub others: Vec<usize>,
+    /// Who leads.
+    pub leader: usize,
+    /// What is known of that one.
+    pub case: Case,
 }
 
 /// What follows from a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Crashed {
     /// Others may still come to the point.
     Wait,
@@ -94,13 +100,13 @@ pub enum Crashed {
     AskReplay,
     /// The program crashes, and this one, which leads, did not: that may be a race, for which the run stops.
     Doubtful(usize),
-    /// The program crashes, and this one, which did not, is wrong.
-    Other(usize),
+    /// The program crashes, and these, which did not, are wrong: a leader comes last.
+    Others(Vec<usize>),
 }
 
 impl Crash {
     /// Judge it.
-    pub fn rule(self) -> Crashed {
+    pub fn rule(&self) -> Crashed {
         if self.votes.total > 1 && self.is_at_end {
             return Crashed::AtItsEnd;
         }
@@ -110,13 +116,19 @@ impl Crash {
             Whose::Program => Crashed::Program,
             Whose::Own => Crashed::Alone,
             Whose::Others => {
-                let Some(other) = self.other else {
-                    return Crashed::Wait;
+                // Others that have gone on have gone on with the leader, if that has: it is its run that is in question.
+                // All go at once: one of them that was left would be copied to the other ones' places.
+                let mut others = self.others.clone();
+                others.sort_by_key(|r| *r == self.leader);
+                let charge = match others.last() == Some(&self.leader) {
+                    true => self.case.charge(),
+                    false => Charge::Proven,
                 };
-                match self.case.map_or(Charge::Proven, Case::charge) {
-                    Charge::Proven => Crashed::Other(other),
+                match charge {
+                    Charge::Proven if others.is_empty() => Crashed::Wait,
+                    Charge::Proven => Crashed::Others(others),
                     Charge::Later => Crashed::AskReplay,
-                    Charge::Doubtful => Crashed::Doubtful(other),
+                    Charge::Doubtful => Crashed::Doubtful(self.leader),
                 }
             }
         }
@@ -147,6 +159,7 @@ mod tests {
             living: total,
             alike,
             passed,
+            ended: 0,
             in_agent: false,
         }
     }
@@ -175,6 +188,21 @@ mod tests {
     fn a_majority_crashes_and_one_goes_on() {
         assert_eq!(whose(3, 2, 0), Whose::Open);
         assert_eq!(whose(3, 2, 1), Whose::Others);
+    }
+
+    #[test]
+    fn who_has_ended_says_nothing_for_who_is_still_to_come() {
+        // Of five one has ended by itself, three have crashed, and one is about to.
+        let votes = Votes {
+            living: 4,
+            ended: 1,
+            ..votes(5, 3, 0)
+        };
+        assert_eq!(votes.whose(false), Whose::Open);
+        let all = Votes { alike: 4, ..votes };
+        assert_eq!(all.whose(false), Whose::Program);
+        let on = Votes { passed: 1, ..votes };
+        assert_eq!(on.whose(false), Whose::Others);
     }
 
     #[test]
@@ -214,22 +242,59 @@ mod tests {
             expired: false,
             is_at_end: false,
             is_broken: false,
-            other: Some(0),
-            case: Some(case),
+            others: vec![0],
+            leader: 0,
+            case,
         };
-        let with = |case| Crash { case, ..crash }.rule();
+        let with = |case| {
+            let crash = crash.clone();
+            Crash { case, ..crash }.rule()
+        };
         assert_eq!(crash.rule(), Crashed::AskReplay);
         let alike = Case {
             found: Some(Found::Alike),
             ..case
         };
-        assert_eq!(with(Some(alike)), Crashed::Other(0));
+        assert_eq!(with(alike), Crashed::Others(vec![0]));
         let unlike = Case {
             found: Some(Found::Unlike),
             ..case
         };
-        assert_eq!(with(Some(unlike)), Crashed::Doubtful(0));
-        assert_eq!(with(None), Crashed::Other(0));
+        assert_eq!(with(unlike), Crashed::Doubtful(0));
+        let led = Crash { leader: 1, ..crash };
+        assert_eq!(led.rule(), Crashed::Others(vec![0]));
+    }
+
+    #[test]
+    fn who_has_gone_on_with_the_leader_is_not_outvoted_before_it() {
+        let case = Case {
+            replicas: 5,
+            in_parallel: true,
+            of_order: true,
+            found: None,
+            has_raced: false,
+            can_replay: true,
+        };
+        let crash = Crash {
+            votes: votes(5, 3, 2),
+            expired: false,
+            is_at_end: false,
+            is_broken: false,
+            others: vec![1, 4],
+            leader: 4,
+            case,
+        };
+        assert_eq!(crash.rule(), Crashed::AskReplay);
+        let in_turns = Case {
+            in_parallel: false,
+            ..case
+        };
+        let crash = Crash {
+            case: in_turns,
+            others: vec![4, 1],
+            ..crash
+        };
+        assert_eq!(crash.rule(), Crashed::Others(vec![1, 4]));
     }
 
     #[test]

@@ -219,7 +219,8 @@ impl Group {
     /// The replica is out of it: its process is no member any more, what it said does not count.
     pub fn forget(&mut self, replica: usize) {
         self.segment.drop_replica(replica);
-        self.members[replica].pid = None;
+        // (Also that it has ended: whoever was taken out for that agrees with nobody.)
+        self.members[replica] = Member::default();
         self.dispute.reports.retain(|r| r.replica != replica);
         self.dispute.crashes.retain(|c| c.replica != replica);
     }
@@ -286,5 +287,31 @@ impl ReportWords {
     /// Where it differs: thread group and position.
     pub fn at(&self) -> (u32, u64) {
         (self.slot, self.pos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Group, Member};
+    use crate::code::Areas;
+    use crate::segment::Segment;
+    use crate::state::End;
+    use geryon_abi::layout::RING_WORDS;
+
+    #[test]
+    fn who_was_taken_out_after_its_end_has_no_say() {
+        let segment = Segment::new(RING_WORDS, 3, 0b111, 0, false).expect("a segment");
+        let mut g = Group::new(segment, 3, 0, Areas::default());
+        for pid in 1..=3 {
+            g.members[pid as usize - 1].pid = Some(pid);
+        }
+        g.members[2] = Member {
+            pid: None,
+            end: Some(End::Exited(0)),
+            missed: 4,
+        };
+        assert_eq!((g.voters(), g.ended()), (3, 1));
+        g.forget(2);
+        assert_eq!((g.voters(), g.ended()), (2, 0));
     }
 }

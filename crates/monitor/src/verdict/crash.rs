@@ -75,10 +75,14 @@ impl Monitor {
                 let what = self.signal_at(&first);
                 self.stop_in_doubt(leader, &did_not_get(&what));
             }
-            Crashed::Other(other) => {
-                let what = self.signal_at(&first);
+            Crashed::Others(others) => {
+                let what = did_not_get(&self.signal_at(&first));
                 eprint!("{}", self.whose_address(id, first.replica, first.address));
-                self.broken(id, other, &did_not_get(&what));
+                for other in others {
+                    if self.outcome.is_none() {
+                        self.broken(id, other, &what);
+                    }
+                }
             }
         }
         Ok(())
@@ -100,7 +104,7 @@ impl Monitor {
         let what = |c: &Crash| (c.slot, c.signal, c.pc_name);
         let alike = g.dispute.crashes.iter().filter(|c| what(c) == what(&first));
         let alike: Vec<usize> = alike.map(|c| c.replica).collect();
-        let (total, ended) = (g.voters(), g.ended());
+        let (total, ended, leader) = (g.voters(), g.ended(), g.leader);
         let living: Vec<(usize, Pid)> = g.living().collect();
         let others = living.iter().filter(|(r, _)| !alike.contains(r));
         let others: Vec<(usize, Pid)> = others.copied().collect();
@@ -108,23 +112,21 @@ impl Monitor {
             .iter()
             .filter(|(r, p)| self.has_gone_past(id, *r, *p, &first))
             .count();
-        let other = others.first().map(|o| o.0);
         let crash = crash::Crash {
             votes: Votes {
                 total,
                 living: living.len(),
                 alike: alike.len(),
-                passed: passed + ended,
+                passed,
+                ended,
                 in_agent: first.in_agent,
             },
             expired,
             is_at_end: self.confirmed_exit(id).is_some(),
             is_broken: first.broken,
-            other,
-            case: match other {
-                Some(other) if self.leads(id, other) => self.case(id, true),
-                _ => None,
-            },
+            others: others.into_iter().map(|o| o.0).collect(),
+            leader,
+            case: self.case(id, true)?,
         };
         Some((first, crash))
     }
