@@ -189,3 +189,138 @@ impl Difference {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Difference, Ruling};
+    use crate::{Ballot, Blame, Case, OnDivergence, OnRace};
+    use std::time::Duration;
+
+    /// Of three in serial order one follower differs, and the other one has said nothing yet.
+    fn difference() -> Difference {
+        Difference {
+            ballot: Ballot {
+                total: 3,
+                with_leader: 1,
+                against_leader: 1,
+                silent: 1,
+            },
+            reporter: 1,
+            against: vec![1],
+            leader: 0,
+            age: Duration::ZERO,
+            limit: Duration::from_secs(10),
+            is_arbitrating: false,
+            is_arbitrable: false,
+            is_nonsense: false,
+            contradict: false,
+            raced_lately: false,
+            may_descend: false,
+            has_checkpoints: false,
+            case: Case {
+                replicas: 3,
+                in_parallel: false,
+                of_order: false,
+                found: None,
+                has_raced: false,
+                can_replay: false,
+            },
+            on_divergence: OnDivergence::Replace,
+            on_race: OnRace::Serial,
+        }
+    }
+
+    fn spoken(d: Difference) -> (Blame, String, String) {
+        match d.rule() {
+            Ruling::Verdict(s) => (s.blame, s.text, s.consequence),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn others_are_waited_for_and_not_for_ever() {
+        assert_eq!(difference().rule(), Ruling::Wait);
+        let late = Difference {
+            age: Duration::from_secs(11),
+            ..difference()
+        };
+        let (blame, text, then) = spoken(late);
+        assert_eq!(blame, Blame::Unnamed);
+        assert_eq!(text, "3 replicas differ, and no majority says who is wrong");
+        assert!(then.ends_with("with --on-divergence leader to go on all the same"));
+    }
+
+    #[test]
+    fn of_four_that_were_asked_all_must_be_there() {
+        let ballot = Ballot {
+            total: 4,
+            with_leader: 1,
+            against_leader: 3,
+            silent: 0,
+        };
+        let asked = Difference {
+            ballot,
+            is_arbitrating: true,
+            ..difference()
+        };
+        let fewer = Difference {
+            ballot: Ballot {
+                total: 3,
+                against_leader: 2,
+                ..ballot
+            },
+            ..asked.clone()
+        };
+        assert_eq!(spoken(asked).0, Blame::Leader(0));
+        assert_eq!(spoken(fewer).0, Blame::Unnamed);
+    }
+
+    #[test]
+    fn what_is_no_record_is_the_leaders() {
+        let nonsense = Difference {
+            ballot: Ballot {
+                silent: 0,
+                ..difference().ballot
+            },
+            is_nonsense: true,
+            ..difference()
+        };
+        assert_eq!(spoken(nonsense).0, Blame::Leader(0));
+    }
+
+    #[test]
+    fn a_leader_alone_in_what_may_be_a_race_is_not_outvoted() {
+        let d = difference();
+        let alone = Difference {
+            ballot: Ballot {
+                against_leader: 2,
+                silent: 0,
+                ..d.ballot
+            },
+            case: Case {
+                in_parallel: true,
+                of_order: true,
+                ..d.case
+            },
+            against: vec![1, 2],
+            ..d
+        };
+        let believed = Difference {
+            on_divergence: OnDivergence::Leader,
+            ..alone.clone()
+        };
+        let again = Difference {
+            raced_lately: true,
+            may_descend: true,
+            ..alone.clone()
+        };
+        let (blame, text, _) = spoken(alone);
+        assert_eq!(blame, Blame::Unnamed);
+        assert_eq!(
+            text,
+            "of 3 replicas the leader stands alone, which may be a race"
+        );
+        assert_eq!(believed.rule(), Ruling::Believe(text, vec![1, 2]));
+        assert!(matches!(again.rule(), Ruling::Descend(_)));
+    }
+}
