@@ -111,9 +111,9 @@ pub(crate) enum Attempt {
 }
 
 impl Monitor {
-    /// Are there fewer replicas than were asked for? (When checkpoints were woken there are more.)
-    pub(crate) fn lacks_replicas(&self) -> bool {
-        self.alive_mask().count_ones() < self.options.replicas
+    /// Will there be fewer replicas than were asked for when so many more are made? (When checkpoints were woken there are more.)
+    fn lacks_replicas(&self, wanted: usize) -> bool {
+        self.alive_mask().count_ones() as usize + wanted < self.options.replicas as usize
     }
 
     /// The replica was taken out. Have it made anew, if that is wanted.
@@ -121,7 +121,7 @@ impl Monitor {
         let taken_out = TakenOut {
             is_given_up: self.replicas[replica].given_up,
             is_alone_of_its_kind: self.kit.programs.is_some(),
-            are_lacking: self.lacks_replicas(),
+            are_lacking: self.lacks_replicas(self.recovery.wanted.len()),
             on_divergence: self.options.on_divergence,
         };
         match taken_out.sequel() {

@@ -19,7 +19,7 @@ pub struct TakenOut {
     pub is_given_up: bool,
     /// The others run another program.
     pub is_alone_of_its_kind: bool,
-    /// There are fewer replicas than were asked for.
+    /// There are fewer replicas than were asked for, those that are about to be made anew counted.
     pub are_lacking: bool,
     /// `--on-divergence`.
     pub on_divergence: OnDivergence,

@@ -144,6 +144,27 @@ fn what_was_found_once_is_mended() {
                 Event::Kill(0),
             ],
         ),
+        // One leads in a lost leader's place only when another one is about to be made anew: both were wanted.
+        (
+            Setup {
+                replicas: 2,
+                verify: Verify::Async,
+                trouble: Trouble::Many,
+                ..all(1_892_816)
+            },
+            vec![
+                Event::Checkpoint,
+                Event::Steps(0, 3),
+                Event::Steps(1, 4),
+                Event::Hang(0),
+                Event::Time(5000),
+                Event::Steps(2, 4),
+                Event::Steps(3, 3),
+                Event::Time(5),
+                Event::Kill(3),
+                Event::Kill(1),
+            ],
+        ),
     ];
     for (setup, events) in found {
         let broken = run(setup, &events, &mut Tally::default());

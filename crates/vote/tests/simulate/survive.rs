@@ -109,7 +109,7 @@ impl World {
         let taken_out = TakenOut {
             is_given_up: self.replicas[r].given_up,
             is_alone_of_its_kind: self.setup.has_variants,
-            are_lacking: self.lacks(),
+            are_lacking: self.total() + self.wanted.len() < self.setup.replicas,
             on_divergence: self.setup.on_divergence,
         };
         match taken_out.sequel() {
