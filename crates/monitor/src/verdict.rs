@@ -119,7 +119,9 @@ impl Monitor {
         let ballot = self.ballot(id, &first.report)?;
         let of_order = is_about_order(&first);
         let case = self.case(id, of_order)?;
-        let raced_lately = self.running.races.is_any(Instant::now());
+        let races = &self.running.races;
+        let raced_lately = races.is_any(Instant::now());
+        let other_outvoted = races.has_outvoted_other(first.replica, Instant::now());
         let is_asked = of_order && case.in_parallel && !raced_lately;
         let difference = Difference {
             ballot,
@@ -133,6 +135,7 @@ impl Monitor {
             is_nonsense: self.replicas.len() >= NAMING && self.has_logged_nonsense(id),
             contradict: is_asked && self.reports_contradict(id),
             raced_lately,
+            other_outvoted,
             may_descend: self.may_descend(),
             has_checkpoints: self.checkpoints.is_some(),
             case,
@@ -155,6 +158,8 @@ impl Monitor {
         }
         if spoken.may_be_race {
             self.note_race(false);
+        } else if let Blame::Follower(replica) = spoken.blame {
+            self.running.races.is_outvoted(replica, Instant::now());
         }
     }
 

@@ -1,6 +1,6 @@
 //! The verdict on a follower's report that it differs: what is known of it, and what follows.
 
-use crate::ballot::{Ballot, Blame};
+use crate::ballot::{Ballot, Blame, NAMING};
 use crate::charge::{Case, Charge};
 use crate::policy::{OnDivergence, OnRace};
 use crate::sentence;
@@ -36,6 +36,8 @@ pub struct Difference {
     pub contradict: bool,
     /// A follower was found to go astray a short time ago.
     pub raced_lately: bool,
+    /// Another follower was outvoted a short time ago, in what a fault may have done as well.
+    pub other_outvoted: bool,
     /// All can go on from the leader's state in serial order.
     pub may_descend: bool,
     /// The run makes checkpoints.
@@ -132,6 +134,9 @@ impl Difference {
             None
         } else if self.raced_lately {
             (of_order || is_even).then_some("replicas differ again, as when the program races")
+        } else if of_order && self.other_outvoted && self.ballot.total < NAMING {
+            // (A majority that stands against the leader may have found that it is wrong.)
+            Some("the program races: one replica after the other differs")
         } else {
             (of_order && self.contradict)
                 .then_some("the program races: replicas contradict each other")
@@ -215,6 +220,7 @@ mod tests {
             is_nonsense: false,
             contradict: false,
             raced_lately: false,
+            other_outvoted: false,
             may_descend: false,
             has_checkpoints: false,
             case: Case {
@@ -314,6 +320,19 @@ mod tests {
             may_descend: true,
             ..alone.clone()
         };
+        let after_another = Difference {
+            other_outvoted: true,
+            may_descend: true,
+            ..alone.clone()
+        };
+        let of_two = Difference {
+            ballot: Ballot {
+                total: 2,
+                against_leader: 1,
+                ..alone.ballot
+            },
+            ..after_another.clone()
+        };
         let (blame, text, _) = spoken(alone);
         assert_eq!(blame, Blame::Unnamed);
         assert_eq!(
@@ -322,5 +341,7 @@ mod tests {
         );
         assert_eq!(believed.rule(), Ruling::Believe(text, vec![1, 2]));
         assert!(matches!(again.rule(), Ruling::Descend(_)));
+        assert!(matches!(of_two.rule(), Ruling::Descend(_)));
+        assert!(!matches!(after_another.rule(), Ruling::Descend(_)));
     }
 }

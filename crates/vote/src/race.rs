@@ -11,20 +11,40 @@ pub const RACES_WITHIN: Duration = Duration::from_secs(60);
 /// When the program has raced of late. Each time others, or a replay, have agreed with the leader where a follower did not:
 /// a fault in the leader, which may bring several followers to differ, is none of these.
 #[derive(Clone, Debug, Default)]
-pub struct Races(Vec<Instant>);
+pub struct Races {
+    seen: Vec<Instant>,
+    /// Followers that were outvoted in what a fault may have done as well, each with the last time.
+    outvoted: Vec<(usize, Instant)>,
+}
 
 impl Races {
     /// Once more. True: often enough.
     pub fn add(&mut self, now: Instant) -> bool {
-        self.0.retain(|t| now.duration_since(*t) < RACES_WITHIN);
-        self.0.push(now);
-        self.0.len() >= MOST_RACES
+        self.seen.retain(|t| is_recent(*t, now));
+        self.seen.push(now);
+        self.seen.len() >= MOST_RACES
     }
 
     /// Has it at all?
     pub fn is_any(&self, now: Instant) -> bool {
-        self.0.iter().any(|t| now.duration_since(*t) < RACES_WITHIN)
+        self.seen.iter().any(|t| is_recent(*t, now))
     }
+
+    /// A follower is outvoted, which may be a fault.
+    pub fn is_outvoted(&mut self, replica: usize, now: Instant) {
+        self.outvoted.retain(|(r, _)| *r != replica);
+        self.outvoted.push((replica, now));
+    }
+
+    /// Was another follower than this one?
+    pub fn has_outvoted_other(&self, replica: usize, now: Instant) -> bool {
+        let mut all = self.outvoted.iter();
+        all.any(|(r, t)| *r != replica && is_recent(*t, now))
+    }
+}
+
+fn is_recent(then: Instant, now: Instant) -> bool {
+    now.duration_since(then) < RACES_WITHIN
 }
 
 /// A follower has gone another way than its leader, with which a majority or a replay agrees: why do all go on from the
@@ -63,6 +83,20 @@ mod tests {
         assert!(races.add(second(MOST_RACES)));
         assert!(races.is_any(start + RACES_WITHIN * 2));
         assert!(!races.is_any(start + RACES_WITHIN * 3));
+    }
+
+    /// (Stockfish, three replicas: the one differed in what it wrote, and 40 ms later the other one in an operation. With two left nobody
+    /// could be named, and the run was stopped.)
+    #[test]
+    fn two_followers_that_differ_are_no_single_fault() {
+        let (mut races, start) = (Races::default(), Instant::now());
+        races.is_outvoted(2, start);
+        assert!(!races.has_outvoted_other(2, start), "the same again");
+        assert!(races.has_outvoted_other(1, start + RACES_WITHIN / 2));
+        assert!(!races.has_outvoted_other(1, start + RACES_WITHIN));
+        races.is_outvoted(2, start + RACES_WITHIN);
+        assert!(races.has_outvoted_other(1, start + RACES_WITHIN));
+        assert!(!races.is_any(start), "it may have been a fault");
     }
 
     #[test]

@@ -100,6 +100,7 @@ impl World {
                 && self.reports.iter().any(is_nonsense),
             contradict,
             raced_lately,
+            other_outvoted: self.races.has_outvoted_other(first.replica, self.now),
             may_descend: self.may_descend(),
             has_checkpoints: self.setup.checkpoints,
             case: self.case(first.of_order),
@@ -129,6 +130,8 @@ impl World {
                 }
                 if spoken.may_be_race {
                     self.note_race(false);
+                } else if let Blame::Follower(r) = spoken.blame {
+                    self.races.is_outvoted(r, self.now);
                 }
             }
         }

@@ -198,7 +198,8 @@ impl World {
     pub fn is_rightly_descended(&mut self, why: &str) {
         let leader = self.replicas[self.leader];
         // (Two faults in a minute look like a race: that is what the bound is.)
-        let looks_so = self.races.is_any(self.now);
+        let looks_so =
+            self.races.is_any(self.now) || self.races.has_outvoted_other(self.leader, self.now);
         if leader.guilty && self.is_simple() && !looks_so && self.total() > 1 {
             self.breaks(format!("all go on from a leader that is wrong: {why}"));
         }

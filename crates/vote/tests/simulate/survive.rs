@@ -100,10 +100,6 @@ impl World {
         true
     }
 
-    pub fn lacks(&self) -> bool {
-        self.total() < self.setup.replicas
-    }
-
     /// It was taken out.
     pub fn lose(&mut self, r: usize) {
         let taken_out = TakenOut {
