@@ -49,10 +49,7 @@ hooks! {
 
 /// Those whose entries are rewritten in serial order, too: who spins must not keep the turn from who holds the lock. All others
 /// would only go on to their originals there (an uncontended lock and unlock took 25 ns instead of 14).
-pub static SERIAL_HOOKS: &[(&str, u16)] = &[
-    ("pthread_spin_lock", SPIN_LOCK),
-    ("pthread_spin_trylock", SPIN_TRYLOCK),
-];
+pub static SERIAL_HOOKS: &[(&str, u16)] = &[("pthread_spin_lock", SPIN_LOCK)];
 
 /// Functions that are replaced as a whole: their first bytes are jumped to from inside, so that
 /// there is no original to call.

@@ -15,7 +15,7 @@ use crate::journal::Event;
 use crate::state::{Ascent, Descent, GroupId, Monitor, Otherwise};
 use crate::{block_field, private_field};
 use anyhow::Result;
-use geryon_abi::layout::{FIRST_LOOK, Turns, ascent as state, turn};
+use geryon_abi::layout::{CANCEL_WORD, FIRST_LOOK, Turns, ascent as state, turn};
 use geryon_tracee::{Pid, Regs, Stopped};
 use stand::Stand;
 use std::mem::offset_of;
@@ -204,7 +204,7 @@ impl Monitor {
                 Ok(found) => found,
                 Err(why) => return Ok(Some(why.into())),
             };
-            blocks.push(block);
+            blocks.push((block, regs.fs_base));
             let (to, from) = match stand {
                 Stand::Waits | Stand::AboutToCall => continue,
                 Stand::Computes => (enter, Some(regs.rip)),
@@ -219,7 +219,7 @@ impl Monitor {
                 from,
             });
         }
-        let Some(first) = blocks.first() else {
+        let Some((first, _)) = blocks.first() else {
             return Ok(Some("it has no threads".into()));
         };
         let word = |at: u64, value: u32| memory.write(at, &value.to_le_bytes());
@@ -235,12 +235,20 @@ impl Monitor {
             memory.set_word(at(offset_of!(Turns, last_slot)), slot.into())?;
             let pos = memory.word(first + block_field!(pos))?;
             memory.set_word(at(offset_of!(Turns, last_pos)), pos)?;
-            for block in &blocks {
+            let cancel = memory.word(private_field!(orig) + 8 * CANCEL_WORD as u64)?;
+            for (block, control) in &blocks {
+                // (From here on all wait in there, and are copies of this one.)
+                let hidden = memory.word(block + block_field!(interrupted_cancel))? as u32;
+                if hidden != 0 && cancel != 0 {
+                    let at = control.wrapping_add(cancel);
+                    word(at, memory.word(at)? as u32 | hidden)?;
+                }
                 // Those that stand in the original of a hooked function run it as it is from here on.
                 for field in [
                     block_field!(ordered),
                     block_field!(suspend),
                     block_field!(interrupted_suspend),
+                    block_field!(interrupted_cancel),
                     block_field!(has_turn),
                     block_field!(robbed),
                     block_field!(starves),

@@ -118,6 +118,10 @@ impl Monitor {
 
     /// The replica was taken out. Have it made anew, if that is wanted.
     pub(crate) fn lose(&mut self, replica: usize) {
+        if self.recovery.wants(replica) {
+            // A process of one that was half made: it is on its way still, and counts once.
+            return;
+        }
         let taken_out = TakenOut {
             is_given_up: self.replicas[replica].given_up,
             is_alone_of_its_kind: self.kit.programs.is_some(),

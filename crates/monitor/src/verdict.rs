@@ -159,7 +159,7 @@ impl Monitor {
         if spoken.may_be_race {
             self.note_race(false);
         } else if let Blame::Follower(replica) = spoken.blame {
-            self.running.races.is_outvoted(replica, Instant::now());
+            self.note_outvoted(replica);
         }
     }
 

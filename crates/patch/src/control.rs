@@ -1,14 +1,15 @@
 //! Where a thread's control block says whether it may be cancelled at any moment. glibc tells nobody; the code of
 //! pthread_setcanceltype does, which changes that word.
 
-use iced_x86::{Code, Decoder, DecoderOptions, OpKind, Register};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, OpKind, Register};
 
 /// So many instructions are looked at.
 const LOOKED_AT: usize = 32;
 /// Where the block has its own address, in all versions.
 const SELF: u64 = 0x10;
-/// No block is as large.
-const LARGEST: u64 = 0x1000;
+/// Before that lies what all code may use of it (the canary, what guards addresses: older versions have a function here that
+/// leads to another library's by such an address). No block is as large as the end.
+const OWN: core::ops::Range<u64> = 0x100..0x1000;
 
 /// How far behind the beginning of a thread's control block the word lies, by the code of that function. None where it does not
 /// show.
@@ -19,6 +20,12 @@ pub fn cancel_word(code: &[u8]) -> Option<u64> {
         .iter()
         .take(LOOKED_AT)
     {
+        if matches!(
+            i.flow_control(),
+            FlowControl::Return | FlowControl::IndirectBranch | FlowControl::UnconditionalBranch
+        ) {
+            return None;
+        }
         let has_memory = i.op_kinds().any(|kind| kind == OpKind::Memory);
         if !has_memory || i.memory_index() != Register::None {
             continue;
@@ -28,7 +35,7 @@ pub fn cancel_word(code: &[u8]) -> Option<u64> {
         if is_own && at == SELF && i.code() == Code::Mov_r64_rm64 {
             own = i.op0_register();
         } else if is_own || own != Register::None && base == own {
-            return Some(at).filter(|at| *at < LARGEST && at % 4 == 0);
+            return Some(at).filter(|at| OWN.contains(at) && at % 4 == 0);
         }
     }
     None
@@ -56,6 +63,12 @@ mod tests {
             0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0, 0, 0x89, 0x16, 0xc3,
         ];
         assert_eq!(cancel_word(&nothing), None);
+        // mov rax, [rip]; ror rax, 0x11; xor rax, fs:[0x30]; jmp rax
+        let leads_elsewhere = [
+            0x48, 0x8b, 0x05, 0, 0, 0, 0, 0x48, 0xc1, 0xc8, 0x11, 0x64, 0x48, 0x33, 0x04, 0x25,
+            0x30, 0, 0, 0, 0xff, 0xe0,
+        ];
+        assert_eq!(cancel_word(&leads_elsewhere), None);
         // mov rax, fs:[0x10]; mov eax, [rax + 0x8000]
         let too_far = [
             0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0, 0, 0x8b, 0x80, 0, 0x80, 0, 0,

@@ -8,6 +8,7 @@ use crate::look::{any_store, load};
 use crate::once::asks_whether_made;
 use crate::place::{Place, gives};
 use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::collections::BTreeSet;
 
 /// So many instructions from one step to the next.
 const SOON: usize = 8;
@@ -27,11 +28,9 @@ pub fn asked(lines: &[Instruction], info: &mut Info) -> Vec<usize> {
         return Vec::new();
     }
     let asks = |at: &usize| load(&lines[*at]).is_some() && asks_whether_made(&lines[*at..]);
-    let is_made = |at: usize| {
-        let place = Place::of(&lines[at]);
-        let is_it = |i: &Instruction| any_store(i).is_some() && Place::of(i) == place;
-        place.is_some() && lines.iter().any(is_it)
-    };
+    let stores = lines.iter().filter(|i| any_store(i).is_some());
+    let made: BTreeSet<Place> = stores.filter_map(Place::of).collect();
+    let is_made = |at: usize| Place::of(&lines[at]).is_some_and(|place| made.contains(&place));
     let all: Vec<usize> = (0..lines.len()).filter(asks).collect();
     if all.len() < 2 || !all.iter().any(|at| is_made(*at)) {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! The verdict on a follower's report that it differs: what is known of it, and what follows.
 
 use crate::ballot::{Ballot, Blame, NAMING};
-use crate::charge::{Case, Charge};
+use crate::charge::{Case, Charge, Found};
 use crate::policy::{OnDivergence, OnRace};
 use crate::sentence;
 use std::time::Duration;
@@ -124,7 +124,8 @@ impl Difference {
     }
 
     /// Nobody can be named. If it is certain that this is no fault, the verdict: one follower contradicts another one in what the order of
-    /// threads decides, or one was found to go astray a short time ago: a single fault does neither. (What two replicas have
+    /// threads decides, or one was found to go astray a short time ago, or, where two are left, another one was outvoted: a single fault
+    /// does none of these. (What two replicas have
     /// in memory may have gone astray before. Where a majority stands against the leader in what it writes, say, it may be
     /// right.)
     fn race(&self) -> Option<&'static str> {
@@ -134,13 +135,17 @@ impl Difference {
             None
         } else if self.raced_lately {
             (of_order || is_even).then_some("replicas differ again, as when the program races")
-        } else if of_order && self.other_outvoted && self.ballot.total < NAMING {
-            // (A majority that stands against the leader may have found that it is wrong.)
+        } else if of_order && self.other_outvoted && !self.may_be_the_leader() {
             Some("the program races: one replica after the other differs")
         } else {
             (of_order && self.contradict)
                 .then_some("the program races: replicas contradict each other")
         }
+    }
+
+    /// Is there more against the leader than one who differs from it: a majority, or what replays have come to?
+    fn may_be_the_leader(&self) -> bool {
+        self.ballot.total >= NAMING || self.case.found == Some(Found::Alike)
     }
 
     fn speak(self, blame: Blame, charge: Charge) -> Ruling {
@@ -197,7 +202,7 @@ impl Difference {
 
 #[cfg(test)]
 mod tests {
-    use super::{Difference, Ruling};
+    use super::{Difference, Found, Ruling};
     use crate::{Ballot, Blame, Case, OnDivergence, OnRace};
     use std::time::Duration;
 
@@ -341,7 +346,15 @@ mod tests {
         );
         assert_eq!(believed.rule(), Ruling::Believe(text, vec![1, 2]));
         assert!(matches!(again.rule(), Ruling::Descend(_)));
-        assert!(matches!(of_two.rule(), Ruling::Descend(_)));
+        assert!(matches!(of_two.clone().rule(), Ruling::Descend(_)));
         assert!(!matches!(after_another.rule(), Ruling::Descend(_)));
+        let refuted = Difference {
+            case: Case {
+                found: Some(Found::Alike),
+                ..of_two.case
+            },
+            ..of_two.clone()
+        };
+        assert!(!matches!(refuted.rule(), Ruling::Descend(_)));
     }
 }

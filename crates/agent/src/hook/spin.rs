@@ -11,6 +11,13 @@ fn is_free(l: u64) -> bool {
     word_at(l).load(Ordering::Relaxed) as i32 > 0
 }
 
+/// Take it, if it is free, as the original would.
+fn takes(l: u64) -> bool {
+    const FREE: u32 = 1;
+    let taken = word_at(l).compare_exchange(FREE, 0, Ordering::AcqRel, Ordering::Relaxed);
+    taken.is_ok()
+}
+
 /// Wait until the lock is free. The original only spins: with more threads than cores it keeps the core from who is to
 /// give the lock back.
 #[cold]
@@ -39,8 +46,9 @@ pub(super) extern "C" fn spin_lock(l: u64) -> i32 {
         if !crate::serial::active() {
             return original(id::SPIN_LOCK, l, 0, 0, 0);
         }
-        // Whoever has the lock needs the turn to give it back.
-        while original(id::SPIN_TRYLOCK, l, 0, 0, 0) != 0 {
+        // Whoever has the lock needs the turn to give it back. (Not by the original of what only tries: a program that is linked
+        // statically has what it calls.)
+        while !takes(l) {
             crate::serial::yield_turn(b);
         }
         return 0;

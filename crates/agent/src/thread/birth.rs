@@ -194,6 +194,8 @@ pub fn start_in(state: &Frame, slot: usize, flags: u64, vforked: bool) -> i64 {
     }
     new.has_turn.store(vforked as u32, Ordering::Relaxed);
     new.suspend = 0;
+    new.interrupted_rsp = 0;
+    new.interrupted_cancel = 0;
     new.carries.store(carries::NOTHING, Ordering::Relaxed);
     new.fault_rip = 0;
     new.altstack = [0; 3];

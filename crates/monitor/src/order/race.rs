@@ -21,6 +21,13 @@ impl Monitor {
         }
     }
 
+    /// A follower is outvoted in what no order of threads need have brought about.
+    pub(crate) fn note_outvoted(&mut self, replica: usize) {
+        if !self.is_serial() {
+            self.running.races.is_outvoted(replica, Instant::now());
+        }
+    }
+
     /// Is that what is to follow, and can it be done?
     pub(crate) fn may_descend(&self) -> bool {
         self.options.on_race == OnRace::Serial && self.hinders_descent().is_none()

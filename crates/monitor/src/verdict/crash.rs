@@ -169,10 +169,9 @@ impl Monitor {
     }
 
     fn crashed_alone(&mut self, id: GroupId, crash: &Crash) {
-        if !self.leads(id, crash.replica) {
-            self.running
-                .races
-                .is_outvoted(crash.replica, Instant::now());
+        // (In the agent it may be what the leader has logged that makes it crash.)
+        if !self.leads(id, crash.replica) && !crash.in_agent {
+            self.note_outvoted(crash.replica);
         }
         let what = format!(
             "replica {} got signal {} ({}) at {} (address {:#x}) and the others did not",
