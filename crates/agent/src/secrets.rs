@@ -10,8 +10,8 @@ use crate::state::private;
 use geryon_abi::frame::Frame;
 use geryon_abi::layout::Secrets;
 use geryon_abi::layout::secrets::{CANARY_AT, CANARY_BITS, POINTER_GUARD_AT};
+use geryon_abi::table::nr;
 
-const NR_ARCH_PRCTL: u64 = 158;
 const ARCH_SET_FS: u64 = 0x1002;
 
 /// Before a call of the program's.
@@ -25,7 +25,7 @@ pub fn before(frame: &Frame) {
 #[cold]
 fn look(frame: &Frame, s: &Secrets) {
     let thread = s.thread.get();
-    if frame.rax == NR_ARCH_PRCTL && frame.rdi == ARCH_SET_FS {
+    if frame.rax == nr::arch_prctl && frame.rdi == ARCH_SET_FS {
         s.thread.set(frame.rsi);
     } else if thread != 0 && are_taken(thread, s) {
         let at = s.at.get() as *mut [u64; 2];
